@@ -6,10 +6,10 @@ The same sum on every execution space of this machine, from one kernel source an
 :Shows: the option ``execution_space``.
 :Run: ``python examples/backends.py -o backends.png`` (``--small``: fewer points)
 :Expect: One line for each space: the time of the first sum, which compiles the kernels that were never compiled before,
-   that of the next ones, and the difference from ``Serial``; or what is missing, and how to get it. The differences are
-   rounding, far below the tolerance.
+   that of the next ones, and the difference from ``Serial``; or the missing part, and how to get it. The differences
+   are rounding, far below the tolerance.
 
-The simulators run what a GPU would run, thread by thread, and look for races: they get few points, and their own line.
+The simulators run the code of a GPU thread by thread, and look for races: they get few points, and their own line.
 """
 
 import argparse
@@ -39,18 +39,18 @@ def available(names):
 
 
 def timed(space, points, forces):
-    """Result, and seconds of the first sum and of the fastest of the next three, points sorted and all."""
+    """Return the result, and seconds of the first sum and of the fastest of the next ones, including sorting."""
     seconds = []
     for _ in range(4 if space not in SIMULATORS else 2):
         began = time.perf_counter()
-        # NumPy arrays go to where the space computes, and the result comes back.
+        # NumPy arrays are copied to the space, and the result is copied back.
         u = parki.ewald.stokes_sl(points, points, forces, box=BOX, tolerance=TOLERANCE, execution_space=space)
         seconds.append(time.perf_counter() - began)
     return u, seconds[0], min(seconds[1:])
 
 
 def draw(file, found):
-    """Draw the times of a point, and the differences from Serial, of each space."""
+    """Draw the time per point and the difference from Serial for each space."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 1.6 + 0.6 * len(found)), layout="constrained")
@@ -72,7 +72,7 @@ def draw(file, found):
     right.bar_label(bars, [f"{difference:.1g}" for difference in differences], padding=4)
     right.axvline(TOLERANCE, color="#8c1c13", label="tolerance asked for")
     right.set(xscale="log", xlim=(1e-17, 1e-5), xlabel="relative difference", title="Difference from Serial")
-    left.invert_yaxis()  # that of both
+    left.invert_yaxis()  # both panels share this axis
     for axes in (left, right):
         axes.set_axisbelow(True)
         axes.grid(axis="x", alpha=0.3)

@@ -1,18 +1,19 @@
 """A kernel of one's own in treecodes and multipole methods
 ========================================================
 
-The flow of regularised stokeslets, smooth blobs of force, from a file that has nothing but the pair function.
+The flow of regularised stokeslets, smooth blobs of force, from a file with the pair function alone.
 
 :Shows: ``parki.pairs.Pair`` of a file with a pair function, ``parki.treecode.plan`` and ``parki.fmm.plan``, their
    errors, and their operators.
 :Run: ``python examples/blobs.py -o blobs.png`` (``--small`` for a trial)
-:Expect: The error is below the tolerance asked for, whatever that is: nothing about the kernel was known before. A
-   system of as many equations, forces that give the blobs a velocity, is solved by GMRES with plans of a treecode and
-   of the multipole method by equivalent sources: their drags are the same.
+:Expect: The error is below any tolerance asked for, although parki does not know the kernel. A linear system for the
+   forces that give the blobs a velocity is solved by GMRES with plans of a treecode and of the multipole method by
+   equivalent sources: their drags are the same.
 
-Interpolation at Chebyshev points asks nothing of a kernel but to be smooth away from r = 0 and linear in what sources
-carry: the three numbers of the force. Equivalent sources are blobs themselves, on surfaces around boxes. The width ε is
-the same for all, so it is a parameter, not a strength. The kernel is in ``regularised_stokeslet.py``, beside this file.
+Interpolation at Chebyshev points only needs a kernel that is smooth away from r = 0 and linear in the strengths of the
+sources, the three numbers of the force. Equivalent sources are blobs themselves, on surfaces around boxes. The width ε
+is the same for all, so it is a parameter, not a strength. The kernel is in ``regularised_stokeslet.py``, beside this
+file.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def blob(epsilon):
 
 
 def draw(file, x, forces, epsilon, errors, pixels):
-    """Draw the liquid around the sphere that moves, and the errors of both methods."""
+    """Draw the liquid around the moving sphere, and the errors of both methods."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Circle
 

@@ -5,19 +5,19 @@ A viscous liquid flows through a square array of fixed spheres in one plane, whi
 
 :Shows: `parki.ewald` with two periodic directions, and a completed double layer solved by GMRES on plans' operators.
 :Run: ``python examples/boundary_integral_2p.py -o boundary_integral_2p.png`` (``--small``: few points)
-:Expect: The sheet resists less than its spheres would alone, F (1 − 2.92520 a/L + 4.51681 (a/L)³) = 6πμaU to the fifth
+:Expect: The sheet resists less than its spheres alone would, F (1 − 2.92520 a/L + 4.51681 (a/L)³) = 6πμaU to the fifth
     power of a/L, where a is the radius and L the distance of the spheres, and U is the speed far away.
 
-Far from the sheet the flow is U along z on both sides, for a force along z moves no liquid far away in 2P.  At a sphere
-must vanish::
+Far from the sheet the flow is U along z on both sides, because a force along z moves no liquid far away in 2P.  At a
+sphere this velocity must vanish::
 
     u(x) = U − Σ K (q_j − q_i) − G f,   K q = −6 r (r·q)(r·n)/r⁵,   f = Σ q dA
 
-K is that of the double layer, in which a constant density gives nothing outside, so that no singular
-quadrature is needed, and G f the flow of a point force at the centre (Power and Miranda 1987).  The force is F = 8πμ f.
+K is the kernel of the double layer, whose flow outside is zero for a constant density, so that no singular quadrature
+is needed.  G f is the flow of a point force at the centre (Power and Miranda 1987).  The force is F = 8πμ f.
 
-The two numbers are sums over the square lattice.  A point force along z at each other site, with the mean taken off,
-slows a sphere by 3/4 of Σ 1/r = −3.900265/L; by Faxén's law its size counts, too, as (a²/3) ∇² of this, (3/4) (2/3)
+The two numbers are sums over the square lattice.  A point force along z at each other site, with the mean subtracted,
+slows a sphere by 3/4 of Σ 1/r = −3.900265/L; by Faxén's law the sphere's size adds (a²/3) ∇² of this, (3/4) (2/3)
 Σ 1/r³ = 9.033622/2 L⁻³.  By symmetry the next term is of the fifth power.
 """
 
@@ -32,14 +32,14 @@ from scipy.spatial import KDTree
 
 import parki
 
-LATTICE, FAXEN = 0.75 * 3.9002649200019564, 0.5 * 9.0336216831509  # of 1/r, its mean taken off, and of 1/r³
-HEIGHT = 3.0  # of the box along z, in which the sheet is at half the height; L = 1
+LATTICE, FAXEN = 0.75 * 3.9002649200019564, 0.5 * 9.0336216831509  # lattice sums of 1/r less its mean, and of 1/r³
+HEIGHT = 3.0  # height of the box along z, with the sheet at half the height; L = 1
 CENTRE = np.array([[0.5], [0.5], [HEIGHT / 2]])
 SUM = {"box": (1, 1, HEIGHT), "periodicity": 2, "tolerance": 1e-9}
 
 
 def sphere(radius, rings):
-    """Points (3, N) in rings about the centre, and outward normals (3, N) of the length of their areas."""
+    """Return points (3, N) in rings about the centre, and outward normals (3, N) whose lengths are the areas."""
     cosines, weights = np.polynomial.legendre.leggauss(rings)
     angles = 2 * np.pi * np.arange(2 * rings) / (2 * rings)
     z, t = np.repeat(cosines, 2 * rings), np.tile(angles, rings)
@@ -48,10 +48,10 @@ def sphere(radius, rings):
 
 
 def solve(points, normals):
-    """Densities (3, N) and the force f (3,) for unit speed, and the number of steps of GMRES."""
+    """Return densities (3, N) and the force f (3,) for unit speed, and the number of steps of GMRES."""
     n, area = points.shape[1], np.linalg.norm(normals, axis=0)
     plan = parki.ewald.plan("stokes_dl", points, points, **SUM)
-    constant = plan(np.eye(3)[:, :, None] * np.ones(n), normals)  # what q of one along x, y and z gives, (3, 3, N)
+    constant = plan(np.eye(3)[:, :, None] * np.ones(n), normals)  # flows of unit q along x, y and z, (3, 3, N)
     off = block_array([[diags_array(-constant[k, i]) for k in range(3)] for i in range(3)])
     layer, force = plan.operator(normals, correction=off), parki.ewald.plan("stokes_sl", points, CENTRE, **SUM)
 
@@ -67,7 +67,7 @@ def solve(points, normals):
 
 
 def velocity(at, points, normals, q, f):
-    """Velocity (3, M) outside; the density is less that of the nearest point, which gives nothing."""
+    """Return the velocity (3, M) outside; the density of the nearest point, which gives no flow, is subtracted."""
     nearest = q[:, KDTree(points.T).query(at.T)[1]]
     columns = np.concatenate([q[None], np.eye(3)[:, :, None] * np.ones(points.shape[1])])
     whole, *constant = parki.ewald.stokes_dl(at, points, columns, normals, **SUM)
@@ -76,7 +76,7 @@ def velocity(at, points, normals, q, f):
 
 
 def draw(file, radius, rings, pixels):
-    """Streamlines and speed in a plane through the centres of a row of spheres."""
+    """Draw streamlines and speed in a plane through the centres of a row of spheres."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Circle
 

@@ -3,15 +3,15 @@
 
 An integral equation of the first kind, solved by GMRES on the operator of a multipole plan.
 
-:Shows: ``parki.fmm.plan``, and its operator with a correction: what a point's own patch adds to the sum.
+:Shows: ``parki.fmm.plan``, and its operator with a correction for each point's own patch.
 :Run: ``python examples/capacitance.py -o capacitance.png`` (``--small`` for a trial)
 :Expect: The charge of a sphere of radius 1 at potential 1 is 1, its capacitance in units of 4πε₀a; the error falls as
    the number of points grows. A second sphere at potential −1 close to the first raises the charge, as the method of
    images says: Σ sinh β / sinh nβ, 2 cosh β their distance.
 
-A charge density σ on the sphere has the potential ∫ σ/r. Points stand for patches of equal area A, with charges σ A.
-The sum over other points falls short of the integral by what a lattice of point charges falls short of a smooth plane:
-3.9003 σ √A if it is square (3.9210 if hexagonal), and Fibonacci's spirals are nearly that. This is the correction.
+A charge density σ on the sphere has the potential ∫ σ/r. Points represent patches of equal area A, with charges σ A.
+The sum over other points is less than the integral by the difference of a smooth plane and a lattice of point charges:
+3.9003 σ √A for a square lattice (3.9210 if hexagonal), which Fibonacci's spirals resemble. This is the correction.
 """
 
 import argparse
@@ -28,14 +28,14 @@ SQUARE = 3.900265  # potential of a square lattice of charges −1, one per area
 
 
 def fibonacci(n):
-    """Points (3, n) of the unit sphere that stand for equal areas."""
+    """Return points (3, n) of the unit sphere that represent equal areas."""
     k = np.arange(n) + 0.5
     z, angle = 1 - 2 * k / n, np.pi * (1 + np.sqrt(5)) * k
     return np.vstack([np.sqrt(1 - z**2) * [np.cos(angle), np.sin(angle)], z])
 
 
 def charges(x, potential, n, tolerance):
-    """Charges (N,) of points that have these potentials, n points on each unit sphere; and steps of GMRES."""
+    """Return the charges (N,) of points with these potentials, n on each unit sphere, and the steps of GMRES."""
     plan = parki.fmm.plan("coulomb", x, x, tolerance=tolerance)
     own = SQUARE * np.sqrt(n / (4 * np.pi)) * np.ones(x.shape[1])
     steps = []
@@ -48,7 +48,7 @@ def charges(x, potential, n, tolerance):
 
 
 def images(gap):
-    """Charge of a unit sphere at potential 1 beside one at potential −1, by images; the gap is in radii."""
+    """Return the charge of a unit sphere at potential 1 beside one at potential −1, by images; the gap is in radii."""
     beta = np.arccosh(1 + gap / 2)
     n = np.arange(1, 200)
     return (np.sinh(beta) / np.sinh(n * beta)).sum()

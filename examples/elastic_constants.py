@@ -5,11 +5,12 @@ A crystal of point charges with Born's repulsion is strained, and its stress giv
 
 :Shows: ``parki.ase.Coulomb`` as one of two calculators of ASE, with energies and stresses of skew cells.
 :Run: ``python examples/elastic_constants.py -o elastic_constants.png`` (``--small``: few ions; needs ASE)
-:Expect: C12 = C44 (Cauchy), for forces are central, the pressure is zero and each ion is a centre of symmetry. Both are
-   (1.27802 − α/3) e²/2r⁴ (Kellermann 1940), and second differences of the energy agree with differences of the stress.
+:Expect: C12 = C44 (Cauchy), because forces are central, the pressure is zero and each ion is a centre of symmetry. Both
+   are (1.27802 − α/3) e²/2r⁴ (Kellermann 1940), and second differences of the energy agree with differences of the
+   stress.
 
-Ions are at nearest distance r, and α is the Madelung constant. Nearest neighbours repel each other by b/r⁹, with b for
-which the pressure is zero. In C44 their share is −α/3 for any law of repulsion, and that of the charges 1.27802.
+Ions are at nearest distance r, and α is the Madelung constant. Nearest neighbours repel each other by b/r⁹, with b such
+that the pressure is zero. Their share of C44 is −α/3 for any law of repulsion, and that of the charges 1.27802.
 """
 
 import argparse
@@ -37,7 +38,7 @@ COULOMB = parki.units.coulomb("Å", "eV")
 MADELUNG = 1.7475645946331822
 BORN = MADELUNG * COULOMB * NEAREST**8 / 54
 KELLERMANN = 1.27802
-H = 1e-3  # of the strain
+H = 1e-3  # step of the strain
 
 
 class Repulsion(Calculator):
@@ -63,7 +64,7 @@ def strained(salt, strain):
     grown = np.eye(3) + np.array([[xx, xy / 2, xz / 2], [xy / 2, yy, yz / 2], [xz / 2, yz / 2, zz]])
     deformed.set_cell(salt.cell.array @ grown, scale_atoms=True)
     deformed.calc = salt.calc
-    stress = deformed.get_stress()  # before the energy, which it brings along
+    stress = deformed.get_stress()  # first, because this call also computes the energy
     return deformed.get_potential_energy(), stress
 
 
@@ -74,13 +75,13 @@ def lines(function):
 
 
 def derivatives(salt, direction, middle):
-    """Return first differences of the stress (6,) and the second difference of the energy density along a strain."""
+    """Return the first derivative of the stress (6,) and the second of the energy density along a strain."""
     stress, curvature = [], []
     for h in (H, 2 * H):
         (e, s), (e_back, s_back) = strained(salt, h * direction), strained(salt, -h * direction)
         stress.append((s - s_back) / (2 * h))
         curvature.append((e + e_back - 2 * middle) / (h**2 * salt.get_volume()))
-    return tuple((4 * near - far) / 3 for near, far in (stress, curvature))  # of fourth order in H
+    return tuple((4 * near - far) / 3 for near, far in (stress, curvature))  # error of fourth order in H
 
 
 def stiffness(c, n):
@@ -135,7 +136,7 @@ def main(arguments=None):
 
     salt = ase.build.bulk("NaCl", "rocksalt", a=2 * NEAREST, cubic=True) * ((1,) * 3 if asked.small else (3,) * 3)
     charges = np.where(salt.symbols == "Na", 1.0, -1.0)
-    coulomb = parki.ase.Coulomb(charges, tolerance=1e-12, threads=1)  # few ions: threads would wait for each other
+    coulomb = parki.ase.Coulomb(charges, tolerance=1e-12, threads=1)  # few ions: more threads would wait for each other
     salt.calc = SumCalculator([coulomb, Repulsion()])
     energy, stress = strained(salt, np.zeros(6))
     c, curvatures, took = np.zeros((6, 6)), np.zeros(6), []

@@ -5,11 +5,12 @@ Brownian motion of ions against the mean-field theory of Gouy and Chapman.
 
 :Shows: ``parki.ewald.laplace_grad`` with two periodic directions, and a plan whose points move.
 :Run: ``python examples/electrolyte.py -o electrolyte.png`` (``--small`` for a trial; longer without)
-:Expect: No field outside, where walls and ions cancel (Gauss); the ions gather at the walls as mean-field theory says,
+:Expect: No field outside, where walls and ions cancel (Gauss); the ions gather at the walls as in mean-field theory,
    and their density there obeys the contact theorem, n(wall) − n(middle) = 2π l σ² within the noise.
 
-Two walls of −σ each are neutralised by single positive ions. Equal walls have no field between them, so the ions feel
-each other alone: F = −l ∇Σ 1/r in units of kT and of the Gouy–Chapman length b = 1/(2π l σ), with l the Bjerrum length.
+Two walls of −σ each are neutralised by single positive ions. Equal walls have no field between them, so the ions only
+interact with each other: F = −l ∇Σ 1/r in units of kT and of the Gouy–Chapman length b = 1/(2π l σ), with l the
+Bjerrum length.
 At l/b = 0.1 ions are weakly coupled: the density is (k²/2πl)/cos²(k(z − D/2)), k tan(kD/2) = 1 (Andelman 1995).
 """
 
@@ -22,39 +23,39 @@ from scipy.optimize import brentq
 
 import parki
 
-BJERRUM = 0.1  # in Gouy–Chapman lengths
-SIGMA = 1 / (2 * np.pi * BJERRUM)  # charges of a wall in b²
-WIDTH, OUTSIDE = 4.0, 1.0  # between the walls, and room beyond each, in b
+BJERRUM = 0.1  # Bjerrum length in Gouy–Chapman lengths
+SIGMA = 1 / (2 * np.pi * BJERRUM)  # charges of a wall per b²
+WIDTH, OUTSIDE = 4.0, 1.0  # distance of the walls, and room beyond each, in b
 STEP = 0.01
 BINS = 20
 K = brentq(lambda k: k * np.tan(k * WIDTH / 2) - 1, 1e-3, (1 - 1e-9) * np.pi / WIDTH)
 
 
 def mean_field(z):
-    """Density of ions at the distance z from the lower wall."""
+    """Return the density of ions at the distance z from the lower wall."""
     return K**2 / (2 * np.pi * BJERRUM) / np.cos(K * (z - WIDTH / 2)) ** 2
 
 
 def placed(n, side, rng):
-    """Ions (3, N) at random, as dense as mean-field theory has them; they soon forget it."""
+    """Return random ions (3, N) with the density of mean-field theory, as a start."""
     x, y, s = rng.random((3, n))
     z = WIDTH / 2 + np.arctan((2 * s - 1) * np.tan(K * WIDTH / 2)) / K
     return np.stack([side * x, side * y, OUTSIDE + z])
 
 
 def between(z):
-    """Heights reflected at the walls."""
+    """Return the heights, reflected at the walls."""
     z = np.abs(z - OUTSIDE)
     return WIDTH - np.abs(WIDTH - z) + OUTSIDE
 
 
 def move(ions, box, steps, rng):
-    """Ions (3, N) after some steps of Brownian motion, and all their distances from the lower wall on the way."""
+    """Return ions (3, N) after some steps of Brownian motion, and their distances from the lower wall at each step."""
     heights, charges = [], np.ones(ions.shape[1])
     plan = parki.ewald.plan("laplace_grad", ions, ions, box=box, periodicity=2, tolerance=1e-3)
     for _ in range(steps):
         force = -BJERRUM * plan(charges)
-        force *= np.minimum(1, 0.3 / (STEP * np.linalg.norm(force, axis=0)))  # none jumps away from a close encounter
+        force *= np.minimum(1, 0.3 / (STEP * np.linalg.norm(force, axis=0)))  # limits the jump after a close encounter
         ions = ions + STEP * force + np.sqrt(2 * STEP) * rng.normal(size=ions.shape)
         ions[:2] %= box[0]
         ions[2] = between(ions[2])
@@ -106,7 +107,7 @@ def main(arguments=None):
     density = np.histogram(heights, BINS, (0, WIDTH))[0] / (steps * side**2 * WIDTH / BINS)
     theory = mean_field((np.arange(BINS) + 0.5) * WIDTH / BINS)
     print(f"density: {np.sqrt(np.mean((density / theory - 1) ** 2)):.1%} RMS from mean-field theory")
-    edge = np.mean([1.5 * d[0] - 0.5 * d[1] for d in (density, density[::-1])])  # from the bins to the wall
+    edge = np.mean([1.5 * d[0] - 0.5 * d[1] for d in (density, density[::-1])])  # at the wall, from two bins
     contact = (edge - density[BINS // 2 - 1 : BINS // 2 + 1].mean()) / (2 * np.pi * BJERRUM * SIGMA**2)
     print(f"contact theorem: n(wall) − n(middle) is {contact:.2f} of 2π l σ²")
     assert abs(contact - 1) < 0.5

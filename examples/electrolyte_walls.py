@@ -1,7 +1,7 @@
 """Pressure of an electrolyte
 ==========================
 
-Ions of a 2:1 salt move between two plane walls, and their pressure is found across planes, on the walls and along them.
+Ions of a 2:1 salt move between two plane walls. Their pressure is computed across planes, on the walls and along them.
 
 :Shows: ``plan.energy_forces`` with its stress in two periodic directions, ``plan.near_pairs``, and ``plan.move``.
 :Run: ``python examples/electrolyte_walls.py -o electrolyte_walls.png`` (``--small``: few steps)
@@ -33,7 +33,7 @@ BINS = 36
 
 
 def repulsion(r):
-    """Return energy and −dU/dr at a distance r below REACH, where both end."""
+    """Return energy and −dU/dr at a distance r below REACH, where both become zero."""
     u = (SIGMA / r) ** 9 * (1 - (r / REACH) ** 2) ** 3
     return u, u * (9 / r + 6 * r / (REACH**2 - r**2))
 
@@ -44,7 +44,7 @@ def forces(plan, x, charges, box=BOX):
     energy, f, stress = plan.energy_forces(charges, stress=True)
     energy, f, strain = BJERRUM * energy, BJERRUM * f, BJERRUM * stress * box[0] * box[1]
     near = plan.near_pairs(REACH)
-    near.eliminate_zeros()  # distances of ions from themselves
+    near.eliminate_zeros()  # drops the distances of ions from themselves
     pairs = near.tocoo()
     r = x[:, pairs.row] - x[:, pairs.col]
     r[:2] -= box[:2, None] * np.round(r[:2] / box[:2, None])
@@ -73,7 +73,7 @@ def placed(rng):
 
 
 def strained(x, charges):
-    """Return the largest difference of a derivative by strain from differences of the energy, over the largest one."""
+    """Return the largest error of a derivative by strain against differences of the energy, over the largest one."""
     plan = parki.ewald.plan("laplace", x, x, box=BOX, periodicity=2, gradient=True, tolerance=1e-11, threads=1)
     strain, h, found = forces(plan, x, charges)[2], 2e-4, []
     for axis in range(3):
@@ -87,7 +87,7 @@ def strained(x, charges):
 
 
 def run(plan, x, charges, steps, rng):
-    """Return ions after some steps of Langevin dynamics, and of each step numbers and forces in layers, pressures."""
+    """Return ions after some steps of Langevin dynamics; for each step numbers and forces in layers, and pressures."""
     v, told, took = rng.normal(size=x.shape), [], []
     keep, kinds = np.exp(-FRICTION * STEP), 1.0 * np.array([charges > 0, charges < 0])
     f = forces(plan, x, charges)[1]
@@ -165,7 +165,7 @@ def main(arguments=None):
 
     density = np.array([cations.mean(axis=0), anions.mean(axis=0)]) / (AREA * BOX[2] / BINS)
     motion = 0.5 * (density.sum(axis=0)[1:] + density.sum(axis=0)[:-1])
-    push = pushes[:, ::-1].cumsum(axis=1)[:, -2::-1] / AREA  # on all ions above a plane
+    push = pushes[:, ::-1].cumsum(axis=1)[:, -2::-1] / AREA  # force on all ions above a plane, by area
     print("z (nm)   pressure by motion, by forces, together (kT/nm³)")
     for k in range(5, BINS - 1, 6):
         a, b = motion[k], push[:, k].mean()

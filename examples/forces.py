@@ -5,8 +5,8 @@ A shaken salt crystal finds its way back, by the gradient of its energy alone.
 
 :Shows: ``parki.torch.laplace`` as one term of an energy that PyTorch differentiates and its optimiser minimises.
 :Run: ``python examples/forces.py -o forces.png`` (``--small`` for a trial; needs PyTorch)
-:Expect: PyTorch's forces are −q times the field of ``parki.ewald.laplace_grad`` and add up to nothing; minimised, the
-   energy of the ions is that of rock salt, −1.7475645946 for each pair, to ten digits.
+:Expect: PyTorch's forces are −q times the field of ``parki.ewald.laplace_grad`` and add up to zero; the least energy of
+   the ions is that of rock salt, −1.7475645946 for each pair, to ten digits.
 
 Charges alone have no stable arrangement (Earnshaw): Born's repulsion b/r⁹, written in PyTorch, keeps the ions apart.
 """
@@ -25,23 +25,23 @@ if importlib.util.find_spec("torch") is None:
 import torch
 
 MADELUNG = 1.7475645946331822  # nearest distance 1
-BORN = MADELUNG / 54  # b, about that for which the crystal is under no pressure
+BORN = MADELUNG / 54  # b, for which the pressure of the crystal is about zero
 
 
 def rock_salt(cells):
-    """Ions (3, N), charges (N,) and the side of a cube of rock salt with nearest distance 1."""
+    """Return ions (3, N), charges (N,) and the side of a cube of rock salt with nearest distance 1."""
     side = 2 * cells
     ions = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij")).reshape(3, -1)
     return torch.tensor(ions + 0.5), torch.tensor((-1.0) ** ions.sum(axis=0)), side
 
 
 def coulomb(x, charges, side, tolerance=1e-11):
-    """Electrostatic energy; every pair of ions counts once."""
+    """Return the electrostatic energy, with each pair of ions counted once."""
     return 0.5 * charges @ parki.torch.laplace(x, x, charges, box=(side,) * 3, tolerance=tolerance)
 
 
 def repulsion(x, side):
-    """Born's energy of the nearest images of all pairs, which ends smoothly at half the side."""
+    """Return Born's energy of the nearest images of all pairs, which ends smoothly at half the side."""
     i, j = torch.triu_indices(x.shape[1], x.shape[1], 1)
     r = x[:, i] - x[:, j]
     r = r - side * torch.round(r.detach() / side)
@@ -50,7 +50,7 @@ def repulsion(x, side):
 
 
 def relax(start, charges, side):
-    """Ions where the energy is least, and the energies on the way, by BFGS."""
+    """Return the ions of least energy, and the energies on the way, by BFGS."""
     x, energies = start.clone().requires_grad_(), []
     stop = {"tolerance_grad": 1e-6, "tolerance_change": 1e-14, "max_iter": 100}
     optimiser = torch.optim.LBFGS([x], line_search_fn="strong_wolfe", **stop)
@@ -67,14 +67,14 @@ def relax(start, charges, side):
 
 
 def draw(file, start, forces, end, charges, energies, side):
-    """One layer of the shaken crystal with its forces, the same layer at rest, and the energy on the way."""
+    """Draw a layer of the shaken crystal with its forces, the same layer at rest, and the energy on the way."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     layer = start[2].numpy().argsort()[: side * side]
     colours = np.where(charges[layer] > 0, "#d1495b", "#1b6ca8")
-    end = (end - (end - start).mean(dim=1, keepdim=True)).numpy()  # where the crystal as a whole is, nothing says
+    end = (end - (end - start).mean(dim=1, keepdim=True)).numpy()  # the energy does not fix the crystal's place
     for axes, (x, y, _), title in ((left, start.numpy(), "shaken, and the forces"), (middle, end, "at rest")):
         axes.scatter(x[layer], y[layer], s=700, c=colours, edgecolors="black", zorder=2)
         axes.set(title=f"A layer of the crystal, {title}", xlim=(0, side), ylim=(0, side), aspect="equal")

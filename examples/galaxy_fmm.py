@@ -5,8 +5,8 @@ The fast multipole method beside the treecode, at one tolerance.
 
 :Shows: ``parki.fmm.kifmm`` and ``parki.treecode.bldtt``, their times by phase, and errors that they measure themselves.
 :Run: ``python examples/galaxy_fmm.py -o galaxy_fmm.png`` (``--small`` for a trial, ``-n`` for more stars)
-:Expect: Both errors are below the tolerance, and both potentials agree to that. The potential energy is that of
-   Plummer's sphere, −3π/32 G M²/a, to a per cent.
+:Expect: Both errors are below the tolerance, and both potentials agree to the tolerance. The potential energy is that
+   of Plummer's sphere, −3π/32 G M²/a, to a per cent.
 
 Units: G = M = a = 1, stars of equal mass; the potential is −Σ 1/r.
 """
@@ -24,7 +24,7 @@ METHODS = {"kifmm": parki.fmm.kifmm, "bldtt": parki.treecode.bldtt}
 
 
 def timed(method, x, mass, tolerance):
-    """Potential (n,) and its gradient (3, n) of the second call, its seconds and its error: the first one compiles."""
+    """Return result, seconds, times by phase and error of the second call, because the first one compiles."""
     for _ in range(2):
         began = time.perf_counter()
         result, walltime = method(x, x, mass, gradient=True, tolerance=tolerance, return_walltime=True)

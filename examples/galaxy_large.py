@@ -5,10 +5,10 @@ Two galaxies, each a disc of stars in a sphere of stars, fall together, and thei
 
 :Shows: A plan of `parki.treecode` with a gradient in a time loop: it is moved with the stars, and compiles once.
 :Run: ``python examples/galaxy_large.py -o galaxy_large.png`` (``--small``: few stars and steps)
-:Expect: The total energy stays the same to two parts in a thousand; in the picture the discs at six times.
+:Expect: The total energy stays the same to two parts in a thousand; the picture shows the discs at six times.
 
-Units: G = 1, and each galaxy has mass 1: a sphere of Plummer's law with a = 1 has 95 % of it and half of the stars, the
-disc the other half of the stars.  Velocities in the sphere are normal with its dispersion, σ² = M / 6√(r² + a²), and
+Units: G = 1, and each galaxy has mass 1.  A sphere of Plummer's law with a = 1 has 95 % of the mass and half of the
+stars, the disc the other half.  Velocities in the sphere are normal with its dispersion, σ² = M / 6√(r² + a²), and
 those in the disc are circular, v² = M r² / (r² + a²)^(3/2).  Gravity is softened, φ = −1/√(r² + ε²).
 """
 
@@ -21,12 +21,12 @@ import numpy as np
 import parki
 
 SOFTENING, TOLERANCE = 0.05, 1e-3
-DISC = 0.05  # share of the mass
-APART, ASIDE = 5.0, 2.0  # where the second galaxy begins, from the first
+DISC = 0.05  # mass of the disc over that of the galaxy
+APART, ASIDE = 5.0, 2.0  # initial x and y distance of the galaxies
 
 
 def galaxy(n, seed):
-    """Positions and velocities (3, n) and masses (n,): a sphere, then a disc that turns anticlockwise."""
+    """Return positions, velocities (3, n) and masses (n,): a sphere, then a disc that turns anticlockwise."""
     rng, half = np.random.default_rng(seed), n // 2
     sphere = parki.samples.plummer(half, seed, cutoff=8)
     dispersion = np.sqrt(1 / 6) * (1 + (sphere**2).sum(axis=0)) ** -0.25
@@ -41,7 +41,7 @@ def galaxy(n, seed):
 
 
 def meeting(n):
-    """Two galaxies that fall towards each other on parabolas."""
+    """Return two galaxies that fall towards each other on parabolas."""
     place = np.array([APART, ASIDE, 0.0])[:, None] / 2
     speed = np.sqrt(4 / np.linalg.norm(2 * place))
     towards = np.array([-speed, 0.0, 0.0])[:, None] / 2
@@ -59,11 +59,11 @@ class Gravity:
     def __call__(self, x):
         self.plan.move(x)
         potential, gradient = self.plan(self.mass)
-        return self.mass / SOFTENING - potential, gradient  # no star feels itself
+        return self.mass / SOFTENING - potential, gradient  # without each star's own potential
 
 
 def evolve(x, v, mass, steps, step, keep):
-    """Total energies (steps + 1,) by leapfrog, and positions after the steps to be kept."""
+    """Return total energies (steps + 1,) by leapfrog, and positions after the steps in `keep`."""
     gravity, energies, kept = Gravity(x, mass), [], {}
     for k in range(steps + 1):
         potential, acceleration = gravity(x)
@@ -78,7 +78,7 @@ def evolve(x, v, mass, steps, step, keep):
 
 
 def draw(file, kept, step, n):
-    """Draw the discs from above; the stars of each in its colour, those of spheres left out."""
+    """Draw the discs from above, each in its colour, without the stars of the spheres."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.9 * (len(kept) // 3)), layout="constrained", facecolor="black")

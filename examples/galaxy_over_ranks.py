@@ -3,13 +3,13 @@
 
 Stars that many processes share move under their own gravity, and keep their energy.
 
-:Shows: ``comm=`` on a plan of a treecode, positions and velocities that stay where the plan has put them.
+:Shows: ``comm=`` on a plan of a treecode, and positions and velocities that stay on the processes of the plan.
 :Run: ``mpirun -n 4 python -m mpi4py examples/galaxy_over_ranks.py -o galaxy_over_ranks.png`` (alone on one process;
    ``--small`` for a trial)
 :Expect: The total energy changes by less than a part in ten thousand, for any number of processes.
 
-Every process begins with stars from anywhere. ``Plan.theirs`` brings them to the processes that have their part of the
-tree; from then on those alone are sent that leave it, and parts change only where the work is no longer even.
+Each process begins with stars from anywhere. ``Plan.theirs`` sends them to the processes that have their part of the
+tree. From then on only stars that leave their part are sent, and parts change only if the work becomes uneven.
 
 Units: G = M = a = 1, the stars of a Plummer sphere have equal masses; gravity is softened, φ = −1/√(r² + ε²).
 """
@@ -28,7 +28,7 @@ SOFTENING, TOLERANCE, STEP, BOUND = 0.05, 1e-5, 0.02, 1e-4
 
 
 def communicator():
-    """MPI's world, None where no launcher has begun this process."""
+    """Return MPI's world, or None if no launcher has started this process."""
     if not any(name in os.environ for name in LAUNCHED):
         return None
     from mpi4py import MPI
@@ -37,7 +37,7 @@ def communicator():
 
 
 def galaxy(n, rank, size):
-    """Positions and velocities (3, …) of every size-th of n stars; their speeds are those of a virial equilibrium."""
+    """Return positions and velocities (3, …) of every size-th of n stars, with speeds of a virial equilibrium."""
     x = parki.samples.plummer(n, seed=1, cutoff=10)
     v = np.random.default_rng(1).standard_normal((3, n)) * (1 + (x**2).sum(axis=0)) ** -0.25 / np.sqrt(6)
     return np.ascontiguousarray(x[:, rank::size]), np.ascontiguousarray(v[:, rank::size])
@@ -51,7 +51,7 @@ def draw(file, places, changes):
     left, right = figure.subplots(1, 2)
     stars = np.hstack(places)
     owners = np.repeat(np.arange(len(places)), [x.shape[1] for x in places])
-    order = np.argsort(stars[2])  # the near ones above the far ones
+    order = np.argsort(stars[2])  # near stars are drawn over far ones
     left.scatter(*stars[:2, order], s=6e4 / len(order), c=[f"C{rank % 10}" for rank in owners[order]], linewidths=0)
     for rank, x in enumerate(places):
         left.scatter([], [], color=f"C{rank % 10}", label=f"process {rank}: {x.shape[1]} stars")
@@ -76,12 +76,12 @@ def main(arguments=None):
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
 
     def gravity():
-        """Potential (…) and acceleration (3, …) of this process's stars, none of which feels itself."""
+        """Return potential (…) and acceleration (3, …) of this process's stars, without each star's own."""
         potential, gradient = plan(np.full(x.shape[1], 1 / n))
         return 1 / (n * SOFTENING) - potential, gradient
 
     def energy():
-        """Kinetic and potential energy of the stars of all processes."""
+        """Return the total energy of the stars of all processes."""
         return plan.inner(v, v) / (2 * n) + plan.inner(potential, np.ones(len(potential))) / (2 * n)
 
     x, v = galaxy(n, rank, size)
@@ -92,7 +92,7 @@ def main(arguments=None):
     for step in range(1, 1 + steps):
         v = v + STEP / 2 * acceleration
         x = x + STEP * v
-        x, v = plan.theirs(x), plan.theirs(v)  # to where they were a step ago
+        x, v = plan.theirs(x), plan.theirs(v)  # move to the processes that the plan chose a step ago
         plan.move(x)
         potential, acceleration = gravity()
         v = v + STEP / 2 * acceleration

@@ -7,8 +7,8 @@ A boundary integral whose matrix is never formed, solved by GMRES.
 :Run: ``python examples/gmres.py -o gmres.png`` (``--small``: few points)
 :Expect: With more points the drag tends to Oberbeck's exact one (1876), in a number of steps that does not grow.
 
-The completed double layer (Power and Miranda 1987): the flow is u = Σ −6 r (r·q)(r·n)/r⁵ and that of a point force at
-the centre, of strength f = Σ q dA. Outside, constant q gives nothing, so at the surface u tends to Σ K (q_j − q_i): a
+The completed double layer (Power and Miranda 1987): the flow is u = Σ −6 r (r·q)(r·n)/r⁵ plus that of a point force at
+the centre, of strength f = Σ q dA. Outside, constant q gives no flow, so at the surface u tends to Σ K (q_j − q_i): a
 block of the diagonal, −Σ K, corrects the sum, and no singular quadrature is needed. The drag is 8πμ f.
 """
 
@@ -28,13 +28,13 @@ SUM = {"periodicity": 0, "tolerance": 1e-9}
 
 
 def oberbeck():
-    """Exact drag over μ U, along the axis."""
+    """Return the exact drag over μ U, along the axis."""
     e = np.sqrt(1 - (SHORT / LONG) ** 2)
     return 16 * np.pi * LONG * e**3 / ((1 + e**2) * np.log((1 + e) / (1 - e)) - 2 * e)
 
 
 def spheroid(rings):
-    """Points (3, N) in rings, and outward normals (3, N) of the length of their areas."""
+    """Return points (3, N) in rings, and outward normals (3, N) whose lengths are the areas."""
     s, weights = np.polynomial.legendre.leggauss(rings)
     around = rings + rings % 2
     s, t = (a.ravel() for a in np.meshgrid(s, np.arange(around) / around * 2 * np.pi, indexing="ij"))
@@ -45,14 +45,14 @@ def spheroid(rings):
 
 
 def drag(points, normals):
-    """Densities (3, N) and force over 8πμ for unit speed along x, and the number of steps of GMRES."""
+    """Return densities (3, N), the force over 8πμ for unit speed along x, and the number of steps of GMRES."""
     n, area = points.shape[1], np.linalg.norm(normals, axis=0)
     plan = parki.ewald.plan("stokes_dl", points, points, **SUM)
-    rows = plan(np.eye(3)[:, :, None] * np.ones(n), normals)  # what constant q along x, y and z give, (3, 3, N)
+    rows = plan(np.eye(3)[:, :, None] * np.ones(n), normals)  # flows of constant q along x, y and z, (3, 3, N)
     i, j, k = np.indices((n, 3, 3))
     blocks = sparse.csr_array((-rows.transpose(2, 1, 0).ravel(), ((j * n + i).ravel(), (k * n + i).ravel())))
     layer = plan.operator(normals, correction=blocks)
-    # One point force, at all points: a matrix of three columns, times the mean of the density.
+    # Flow of one point force at all points: a matrix of three columns, times the integral of the density.
     force = parki.ewald.plan("stokes_sl", points, np.zeros((3, 1)), **SUM).operator() @ np.eye(3)
 
     def flow(q):
@@ -66,12 +66,12 @@ def drag(points, normals):
 
 
 def draw(file, points, normals, q, f, pixels):
-    """Streamlines past the spheroid, as it sees them, and the density on it."""
+    """Draw streamlines past the spheroid in its frame, and the density on it."""
     from matplotlib.figure import Figure
 
     x, y = np.linspace(-4, 4, 2 * pixels), np.linspace(-2.5, 2.5, pixels)
     at = np.stack(np.meshgrid(x, y, [0.0])).reshape(3, -1)
-    # Close to the surface the sum is of q less that of the nearest point, which gives nothing.
+    # Close to the surface, subtract the density of the nearest point, which gives no flow.
     near = q[:, KDTree(points.T).query(at.T)[1]]
     rows = np.eye(3)[:, :, None] * np.ones(points.shape[1])
     of_q, *of_rows = parki.ewald.stokes_dl(at, points, np.stack([q, *rows]), normals, **SUM)

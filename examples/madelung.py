@@ -3,11 +3,11 @@
 
 The potential at an ion of an infinite crystal, for every tolerance from 1e-2 to 1e-12, against the exact values.
 
-:Shows: ``parki.ewald.laplace``: the potential that all other ions of an infinite crystal give at one of them, from the
-   few ions of one unit cell; and the meaning of a tolerance.
+:Shows: ``parki.ewald.laplace``: the potential of all other ions of an infinite crystal at one of its ions, from the few
+   ions of one unit cell; and the meaning of a tolerance.
 :Run: ``python examples/madelung.py -o madelung.png`` (``--small``: three tolerances, a coarse picture)
-:Expect: One line for each tolerance with the error for each crystal, every error below its tolerance; in the picture
-   the potential between the ions.
+:Expect: One line for each tolerance with the error for each crystal, every error below its tolerance; the picture
+   shows the potential between the ions.
 
 The Madelung constant is the potential at a positive ion of charge 1 whose nearest neighbours are at distance 1.
 """
@@ -32,7 +32,7 @@ CRYSTALS = {
 
 
 def cell(name):
-    """Ions (3, N) of one unit cell, their charges (N,) and its three sides."""
+    """Return the ions (3, N) of one unit cell, their charges (N,) and the three sides of the cell."""
     side, positive, shift, _ = CRYSTALS[name]
     positive = np.array(positive, dtype=float)
     ions = side * np.vstack([positive, (positive + shift) % 1]).T
@@ -40,7 +40,7 @@ def cell(name):
 
 
 def madelung(name, tolerance):
-    """Return the potential at the first ion, a positive one; a target at a source does not feel that source."""
+    """Return the potential at the first ion, a positive one; the ion's own potential is not included."""
     ions, charges, box = cell(name)
     return parki.ewald.laplace(ions, ions, charges, box=box, tolerance=tolerance)[0]
 

@@ -3,13 +3,13 @@
 
 A crystal of ions drifts through a box that many processes share; its energy stays the same.
 
-:Shows: ``comm=`` on a plan, points that stay on the processes that have their part of the box, and inner products.
+:Shows: ``comm=`` on a plan, points that stay on the processes with their part of the box, and inner products.
 :Run: ``mpirun -n 4 python -m mpi4py examples/many_processes.py -o many_processes.png`` (alone on one process;
    ``--small`` for a trial)
 :Expect: The Madelung constant of rock salt, 1.747564594633, at every step and for any number of processes.
 
-Every process begins with some of the ions, wherever they are. ``Plan.theirs`` brings them to the processes whose part
-of the box they are in; from then on ions are sent on only when they leave it.
+Each process begins with some of the ions, from anywhere in the box. ``Plan.theirs`` sends them to the processes that
+have their part of the box; from then on ions are sent only when they leave a part.
 """
 
 import argparse
@@ -24,11 +24,11 @@ import parki
 LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  # set by mpirun of MPICH and Open MPI, and srun
 TOLERANCE = 1e-9
 MADELUNG = 1.747564594633182
-DRIFT = np.array([[0.31], [0.17], [0.23]])  # nearest distances a step
+DRIFT = np.array([[0.31], [0.17], [0.23]])  # nearest distances per step
 
 
 def communicator():
-    """MPI's world, None where no launcher has begun this process."""
+    """Return MPI's world, or None if no launcher has started this process."""
     if not any(name in os.environ for name in LAUNCHED):
         return None
     from mpi4py import MPI
@@ -37,7 +37,7 @@ def communicator():
 
 
 def ions(cells, rank, size):
-    """Positions (3, N), nearest distance 1, and charges (N,): every size-th ion of a cubic crystal."""
+    """Return positions (3, N), nearest distance 1, and charges (N,) of every size-th ion of a cubic crystal."""
     at = np.indices([2 * cells] * 3).reshape(3, -1)[:, rank::size]
     return at + 0.25, (-1.0) ** at.sum(axis=0)
 

@@ -9,10 +9,10 @@ The potential of a charged ellipsoid on its surface and close to it, with correc
    surface and off it.
 
 A conductor with semiaxes a, b, c and charge 1 has the potential R_F(a² + λ, b² + λ, c² + λ), an integral of Carlson.
-Here λ is 0 inside, and outside the ellipsoid of semiaxes √(a² + λ), √(b² + λ), √(c² + λ) goes through the point.
+Inside λ is 0; outside the ellipsoid of semiaxes √(a² + λ), √(b² + λ), √(c² + λ) contains the point.
 
-A plan leaves out r = 0 and takes 1/r as it is.  The correction replaces near terms by smooth ones, erf(r/δ)/r, whose
-sums err little if δ exceeds h.  At a distance d = sδ from the surface the smoothing itself errs by::
+A plan leaves out r = 0 and sums 1/r itself.  The correction replaces near terms by smooth ones, erf(r/δ)/r, whose sums
+have small errors if δ exceeds h.  At a distance d = sδ from the surface the error of the smoothing is::
 
     c₁ δ I₀(s) + c₃ δ³ I₂(s) + O(δ⁵),   I₀ = exp(−s²)/√π − s erfc s,
                                         I₂ = (2/3) ((1/2 − s²) exp(−s²)/√π + s³ erfc s)
@@ -31,21 +31,21 @@ from scipy.special import elliprf, erfc
 import parki
 
 AXES = np.array([[1.0], [0.9], [0.8]])
-RATIOS = np.array([1.5, 2.0, 2.5])  # δ / h: a smaller one leaves an error of the sum, exp(−π² δ²/h²)
-REACH = 4.0  # in units of the largest δ: erfc(4) is 1.5e-8
-DISTANCES = np.array([-2.0, -1.0, -0.5, -0.25, 0.25, 0.5, 1.0, 2.0])  # of targets off the surface, in units of h
+RATIOS = np.array([1.5, 2.0, 2.5])  # δ / h; the error of the sum, exp(−π² δ²/h²), needs a large δ
+REACH = 4.0  # reach of the correction in units of the largest δ: erfc(4) is 1.5e-8
+DISTANCES = np.array([-2.0, -1.0, -0.5, -0.25, 0.25, 0.5, 1.0, 2.0])  # distances of targets from the surface over h
 TOLERANCE = 1e-9
 
 
 def ellipsoid(cosines, angles):
-    """Return points (3, N) and outward unit normals, of the cosines and angles of points on the unit sphere."""
+    """Return points (3, N) and outward unit normals, from cosines and angles of points on the unit sphere."""
     ring = np.sqrt(1 - cosines**2)
     unit = np.stack([ring * np.cos(angles), ring * np.sin(angles), cosines])
     return AXES * unit, unit / AXES / np.linalg.norm(unit / AXES, axis=0)
 
 
 def surface(rings):
-    """Return points (3, N), normals and charges of the conductor: the areas on the unit sphere, over 4π."""
+    """Return points (3, N), normals and charges of the conductor, which are areas on the unit sphere over 4π."""
     cosines, weights = np.polynomial.legendre.leggauss(rings)
     angles = np.tile(np.arange(2 * rings) * np.pi / rings, rings)
     return *ellipsoid(np.repeat(cosines, 2 * rings), angles), np.repeat(weights, 2 * rings) / (4 * rings)
@@ -62,7 +62,7 @@ def exact(x):
 
 def blend(distances, deltas):
     """Return weights (M, 3) of the three sums, which cancel the errors of smoothing up to the third order."""
-    s = np.minimum(np.abs(distances), 4 * deltas[0])[:, None] / deltas  # farther off there is nothing to cancel
+    s = np.minimum(np.abs(distances), 4 * deltas[0])[:, None] / deltas  # farther off the error vanishes
     bell = np.exp(-(s**2)) / np.sqrt(np.pi)
     first = RATIOS * (bell - s * erfc(s))
     third = RATIOS**3 * ((0.5 - s**2) * bell + s**3 * erfc(s))
@@ -71,7 +71,7 @@ def blend(distances, deltas):
 
 
 def potentials(x, distances, rings):
-    """Return plain and corrected potentials (M,) at targets, whose distances from the surface are given."""
+    """Return plain and corrected potentials (M,) at targets with given distances from the surface."""
     y, _, charges = surface(rings)
     deltas = RATIOS * np.pi / rings
     plan = parki.fmm.plan("laplace", x, y, tolerance=TOLERANCE)

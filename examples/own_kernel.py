@@ -6,24 +6,23 @@ Regularised stokeslets, the flow of smooth blobs of force of width ε, as a spec
 :Shows: ``parki.ewald.plan`` with a ``Kernel`` made of an existing one and a pair function in a file of one's own.
 :Run: ``python examples/own_kernel.py -o own_kernel.png`` (``--small``: a coarse picture)
 :Expect: The free-space sum agrees with NumPy's; in a periodic box blobs far apart act like stokeslets, but move
-   themselves by 4f/(√π ε); in the picture the flow that a turning helix, a flagellum, drives in a row of boxes.
+   themselves by 4f/(√π ε); the picture shows the flow that a turning helix, a flagellum, drives in a row of boxes.
 
 An Ewald sum is Σ (K − far part) over near pairs and a sum over the modes of the far part. Adding a kernel takes
 
 1. a pair function, here ``regularised_stokeslet.py``, beside this file: K for a pair, and under SCREENED minus the far
    parts. NS counts the numbers of a source, parameters such as ε behind the others, NU those of the result, NF the far
-   parts. w is 0 where target and source coincide: what is added there is the self term;
+   parts. w is 0 where target and source coincide: the term that the function adds there is the self term;
 2. its far parts, ``far``: band-limited radial functions (``parki.ewald.split.far_parts``). D and E are the stokeslet's;
-3. a function of the modes, ``multiplier``, of as many components as ``spread`` says, and its Green's function,
-   ``spectrum``;
+3. a function of the modes, ``multiplier``, of ``spread`` components, and its Green's function, ``spectrum``;
 4. the estimates that choose rc and the grid, ``layers``; its cost, ``near``.
 
 A blob of force (1 + k²ε²/4) exp(−k²ε²/4) has the flow
 
     erf(r/ε) (f/r + r (r·f)/r³) + 2/(√π ε) exp(−r²/ε²) (f − r (r·f)/r²),
 
-Hasimoto's far part for ξ = 1/ε. Beyond 6 ε it is the stokeslet to rounding, and its mean over a box is the same: only
-the pair function differs, if rc ≥ 6 ε. All else is taken from the stokeslet by ``dataclasses.replace``.
+Hasimoto's far part for ξ = 1/ε. Beyond 6 ε the flow is the stokeslet to rounding, and its mean over a box is the same:
+only the pair function differs, if rc ≥ 6 ε. ``dataclasses.replace`` takes all else from the stokeslet.
 """
 
 import argparse
@@ -37,7 +36,7 @@ from scipy.special import erf
 import parki
 
 PAIR = str(Path(__file__).with_name("regularised_stokeslet.py"))
-REACH = 6.0  # in units of ε: exp(−36) is rounding
+REACH = 6.0  # reach of the smoothing in units of ε: exp(−36) is rounding
 
 
 def regularised(epsilon):
@@ -49,7 +48,7 @@ def regularised(epsilon):
 
 
 def flow(trg, src, forces, epsilon, **options):
-    """Velocities (3, Nt), times 8πμ, with a near field that reaches over all blobs."""
+    """Return velocities (3, Nt), times 8πμ, with a near field of at least REACH."""
     plan = parki.ewald.plan(regularised(epsilon), trg, src, **options)
     if plan.parameters.rc < REACH * epsilon:
         plan = parki.ewald.plan(regularised(epsilon), trg, src, rc=REACH * epsilon, **options)
@@ -67,7 +66,7 @@ def directly(trg, src, forces, epsilon):
 
 
 def helix(turns, number, box):
-    """Points (3, n) of a helix along x that closes with itself across the box, and unit tangents."""
+    """Return points (3, n) of a helix along x that continues across the box, and forces that turn the helix."""
     t = (np.arange(number) + 0.5) / number
     angle, radius = 2 * np.pi * turns * t, 0.18 * box[1]
     across = radius * np.array([np.cos(angle), np.sin(angle)])

@@ -26,10 +26,10 @@ n, tolerance = (4000, 1e-3) if "--small" in sys.argv else (10_000, 1e-6)
 # The kernel
 # ----------
 #
-# Matérn's covariance is k(r) = (1 + √3 r/l) exp(−√3 r/l), where l is a length.  The function adds one source to u: it
-# is given r² and w = 1/r, which is 0 for a coincident pair, and the numbers of the source, here its weight s[0] and the
-# length s[1].  It is read and compiled, never called; ``real`` is the type of the points, and ``pk`` has the functions
-# of mathematics.  Numbers such as ROOT come along.
+# Matérn's covariance is k(r) = (1 + √3 r/l) exp(−√3 r/l), where l is a length.  The function adds one source to u.  Its
+# arguments are r² and w = 1/r, which is 0 for a coincident pair, and the numbers of the source, here its weight s[0]
+# and the length s[1].  parki reads and compiles the function, and never calls it; ``real`` is the type of the points,
+# and ``pk`` has the functions of mathematics.  Numbers such as ROOT are compiled in.
 
 ROOT = 3**0.5
 
@@ -47,7 +47,7 @@ covariance = parki.pairs.find(covariance, length=0.4)
 # Three methods
 # -------------
 #
-# A kernel needs nothing else to be summed by any method that asks only for its values.
+# Any method that needs only values of a kernel can sum this one.
 
 rng = np.random.default_rng(1)
 x, weights = rng.random((3, n)), rng.normal(size=n)
@@ -67,7 +67,7 @@ print(f"largest error: {largest:.3f} of the tolerance")
 assert largest < 1
 
 # %%
-# A plan shows what it is, and where the time of its last call went.
+# A plan shows its parameters, and the times of its last call.
 
 plan
 
@@ -75,7 +75,7 @@ plan
 plan.walltime
 
 # %%
-# It measures its error by itself.
+# A plan measures its own error.
 
 plan.error()
 

@@ -9,9 +9,9 @@ A small bead falls along the axis of a pipe full of viscous liquid, which must s
    pipe (Faxén 1922); in the picture the ring of liquid that turns between the bead and the wall.
 
 The flow is that of the bead, a point force f, and of a double layer on the wall, u = Σ −6 r (r·q)(r·n)/r⁵. At the wall
-that tends to Σ K (q_j − q_i) + 8π q_i: constant q gives 8πq, and the difference needs no singular quadrature, only a
+this u tends to Σ K (q_j − q_i) + 8π q_i: constant q gives 8πq, and the difference needs no singular quadrature, only a
 block of the diagonal. All velocities are times 8πμ. In periodic pressure, beads at distances L drag the liquid along by
-4f/L at the axis; with no net flow, as in a closed pipe, this is taken off.
+4f/L at the axis; a closed pipe has no net flow, so this is subtracted.
 """
 
 import argparse
@@ -28,12 +28,12 @@ import parki
 FAXEN = 2.104443  # slowing of a small sphere in units of a/R
 LENGTH = 6.0  # period along x; the radius of the pipe is 1 and its axis y = z = 1.2
 BOX, AXIS = (LENGTH, 2.4, 2.4), 1.2
-AROUND = 1.8  # of the pipe on each side of the bead, in the picture
+AROUND = 1.8  # length of the pipe on each side of the bead, in the picture
 SUM = {"box": BOX, "periodicity": 1, "tolerance": 1e-8}
 
 
 def wall(around):
-    """Points (3, N) on the wall at equal distances, and outward normals (3, N) of the length of their areas."""
+    """Return points (3, N) on the wall at equal distances, and outward normals (3, N) whose lengths are the areas."""
     along = round(around * LENGTH / (2 * np.pi))
     x, t = (a.ravel() for a in np.meshgrid(np.arange(along) / along * LENGTH, np.arange(around) / around * 2 * np.pi))
     n = np.stack([np.zeros_like(t), np.cos(t), np.sin(t)])
@@ -41,10 +41,10 @@ def wall(around):
 
 
 def solve(points, normals, bead, force):
-    """Densities (3, N) on the wall that stop the liquid there, and the number of steps of GMRES."""
+    """Return densities (3, N) on the wall that stop the liquid there, and the number of steps of GMRES."""
     n = points.shape[1]
     plan = parki.ewald.plan("stokes_dl", points, points, **SUM)
-    rows = plan(np.eye(3)[:, :, None] * np.ones(n), normals)  # what constant q along x, y and z give, (3, 3, N)
+    rows = plan(np.eye(3)[:, :, None] * np.ones(n), normals)  # flows of constant q along x, y and z, (3, 3, N)
     blocks = 8 * np.pi * np.eye(3) - rows.transpose(2, 1, 0)
     i, j, k = np.indices((n, 3, 3))
     diagonal = sparse.csr_array((blocks.ravel(), ((j * n + i).ravel(), (k * n + i).ravel())))
@@ -57,13 +57,13 @@ def solve(points, normals, bead, force):
 
 
 def draw(file, points, normals, q, bead, force, pixels):
-    """Streamlines and speed in a plane through the axis, with the mean flow taken off."""
+    """Draw streamlines and speed in a plane through the axis, with the mean flow subtracted."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
     x, y = LENGTH / 2 + np.linspace(-AROUND, AROUND, 2 * pixels), np.linspace(AXIS - 1, AXIS + 1, pixels)
     at = np.stack(np.meshgrid(x, y, [AXIS])).reshape(3, -1)
-    # Close to the wall the sum is of q less that of the nearest point, which gives 8π times itself.
+    # Close to the wall, subtract the density of the nearest point, whose flow is 8π times the density.
     near = q[:, KDTree(points.T, boxsize=(LENGTH, 0, 0)).query(at.T)[1]]  # 0: not periodic
     rows = np.eye(3)[:, :, None] * np.ones(points.shape[1])
     of_q, *of_rows = parki.ewald.stokes_dl(at, points, np.stack([q, *rows]), normals, **SUM)
@@ -75,7 +75,7 @@ def draw(file, points, normals, q, bead, force, pixels):
     panel = figure.subplots()
     speed = np.hypot(u[0], u[1])
     image = panel.pcolormesh(x, y - AXIS, speed, cmap="magma", norm=LogNorm(0.03, 10), shading="gouraud")
-    along = np.where(speed > 0.05, u[0], np.nan)  # none where there is hardly any flow
+    along = np.where(speed > 0.05, u[0], np.nan)  # no lines where there is hardly any flow
     panel.streamplot(x, y - AXIS, along, u[1], density=1.4, color="white", linewidth=0.6, arrowsize=0.7)
     panel.plot(*bead[:2] - [[0], [AXIS]], "o", color="#7fd6c2", markeredgecolor="black", markersize=10)
     for side in (-1, 1):

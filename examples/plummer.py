@@ -3,12 +3,12 @@
 
 Stars of a Plummer sphere move under their own gravity.
 
-:Shows: ``parki.treecode.bldtt`` with a gradient inside a time loop, on points that are crowded in the middle.
+:Shows: ``parki.treecode.bldtt`` with a gradient inside a time loop, on points that are dense in the middle.
 :Run: ``python examples/plummer.py -o plummer.png`` (``--small`` for a trial)
 :Expect: The potential energy of the sample is that of Plummer's sphere, −3π/32 G M²/a, to a per cent (the sample's own
    noise); over the run the total energy stays the same to a few parts in ten thousand.
 
-Units: G = M = a = 1. Gravity is softened, φ = −1/√(r² + ε²), as usual for stars that stand for many: leapfrog with one
+Units: G = M = a = 1. Gravity is softened, φ = −1/√(r² + ε²), as usual for stars that represent many: leapfrog with one
 step for all then keeps the energy. Velocities are drawn from the distribution function of the sphere, f ∝ (−E)^(7/2)
 (Aarseth, Hénon and Wielen 1974).
 """
@@ -26,12 +26,12 @@ TOLERANCE = 1e-5
 
 
 def galaxy(n, seed=1):
-    """Positions and velocities (3, n); the centre of mass rests at the origin."""
+    """Return positions and velocities (3, n); the centre of mass rests at the origin."""
     rng = np.random.default_rng(seed)
     x = parki.samples.plummer(n, seed, cutoff=20)
     escape = np.sqrt(2) * (1 + (x**2).sum(axis=0)) ** -0.25
     share = np.empty(0)
-    while len(share) < n:  # of the escape speed: density q² (1 − q²)^3.5, at most 0.1
+    while len(share) < n:  # fraction q of the escape speed: density q² (1 − q²)^3.5, at most 0.1
         q, level = rng.random((2, 4 * n))
         share = np.append(share, q[0.1 * level < q**2 * (1 - q**2) ** 3.5])
     direction = rng.standard_normal((3, n))
@@ -40,7 +40,7 @@ def galaxy(n, seed=1):
 
 
 def field(x):
-    """Potential (n,) and acceleration (3, n) of n stars of mass 1/n, none of them feeling itself."""
+    """Return potential (n,) and acceleration (3, n) of n stars of mass 1/n, without each star's own."""
     n = x.shape[1]
     potential, gradient = parki.treecode.bldtt(
         x, x, np.full(n, 1 / n), "regularised_coulomb", epsilon=SOFTENING, gradient=True, tolerance=TOLERANCE
@@ -49,12 +49,12 @@ def field(x):
 
 
 def energy(v, potential):
-    """Kinetic and potential energy of all stars."""
+    """Return the kinetic and the potential energy of all stars."""
     return 0.5 * (v**2).sum() / v.shape[1], 0.5 * potential.mean()
 
 
 def evolve(x, v, steps, step):
-    """Positions, velocities, and total energies after each step, by leapfrog."""
+    """Return positions, velocities, and total energies after each step, by leapfrog."""
     potential, acceleration = field(x)
     energies = [sum(energy(v, potential))]
     for _ in range(steps):
@@ -67,7 +67,7 @@ def evolve(x, v, steps, step):
 
 
 def draw(file, before, after, energies):
-    """Both ends of the run from above, and the energy between them."""
+    """Draw the start and the end of the run from above, and the energy between them."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.5, 4), layout="constrained")

@@ -1,5 +1,5 @@
 # ruff: noqa: UP006, UP035
-"""A pair interaction of one's own for `own_kernel.py`: the stokeslet of a smooth blob of force, finite at r = 0.
+"""Pair interaction for `own_kernel.py`: the stokeslet of a smooth blob of force, finite at r = 0.
 
 u = a f + b r (r.f),   a = erf(x)/r + g,   b = (erf(x)/r - g)/r^2,   g = 2/(sqrt(pi) eps) exp(-x^2),   x = r/eps.
 Screened, far = (D, E) of the split are subtracted as for the stokeslet: u = (a - D - r2 E) f + (b + E) (r.f) r.
@@ -26,7 +26,7 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
     e: real = pk.erf(x) * w
     b: real = (e - g) * (w * w)
     if w == 0.0:
-        e = peak  # the limit of erf(r/eps)/r: a blob does move itself
+        e = peak  # limit of erf(r/eps)/r, because a blob moves itself
     a: real = e + g
     if SCREENED:
         a -= far[0] + r2 * far[1]

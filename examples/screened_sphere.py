@@ -22,25 +22,25 @@ import parki
 
 KAPPA = 4.0
 TOLERANCE = 1e-7
-HEIGHT = 0.3  # of the plane in the picture
+HEIGHT = 0.3  # height of the plane in the picture
 
 
 def spiral(n):
-    """Points (3, n), evenly on the unit sphere."""
+    """Return points (3, n) spread evenly on the unit sphere."""
     z = 1 - (2 * np.arange(n) + 1) / n
     angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
     return np.array([np.sqrt(1 - z**2) * np.cos(angle), np.sqrt(1 - z**2) * np.sin(angle), z])
 
 
 def rough(points):
-    """A lobed surface over the sphere, and charges on it that change sign with the lobes."""
+    """Return a lobed surface over the sphere, and charges on it that change sign with the lobes."""
     x, y, z = points
     lobes = 5 * x * y * z + 0.5 * (x**2 - y**2)
     return points * (1 + 0.25 * lobes), lobes / points.shape[1]
 
 
 def potential(targets, sources, charges):
-    """Screened potential at targets, and its measured error."""
+    """Return the screened potential at targets, and its measured error."""
     plan = parki.treecode.plan("yukawa", targets, sources, kappa=KAPPA, tolerance=TOLERANCE)
     return plan(charges), plan.error()
 

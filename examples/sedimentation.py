@@ -6,10 +6,10 @@ Heavy spheres sink in a viscous liquid, each carried by the flow of all the othe
 :Shows: ``parki.ewald.stokes_sl`` inside a time loop: the points move, so every step has its own sum.
 :Run: ``python examples/sedimentation.py -o sedimentation.png sedimentation.gif`` (``--small`` for a trial)
 :Expect: One sphere alone in a cubic box falls at 1 − 2.8373 a/L of the Stokes speed (Hasimoto 1959), to ten digits.
-   Thousands, started at random, do not fall alike: swarms sink fast, and liquid and others rise elsewhere.
+   Thousands that start at random fall differently: swarms sink fast, and liquid and other spheres rise elsewhere.
 
-The spheres are point forces with the mobility of a sphere, F / 6πμa: right to order a / distance, so for dilute
-suspensions. parki sums f/r + r (r·f)/r³; the factor 1 / 8πμ of Stokes flow is ours.
+The spheres are point forces with the mobility of a sphere, F / 6πμa, which is right to order a / distance, so for
+dilute suspensions. parki sums f/r + r (r·f)/r³; the example adds the factor 1 / 8πμ of Stokes flow.
 """
 
 import argparse
@@ -27,33 +27,33 @@ VISCOSITY = 1.0  # Pa s: silicone oil
 RADIUS = 1e-4  # m: glass beads
 FORCE = 4 / 3 * np.pi * RADIUS**3 * 1500 * 9.81  # N: weight less buoyancy
 STOKES = FORCE / (6 * np.pi * VISCOSITY * RADIUS)  # m/s: speed of one bead in unbounded oil, 33 µm/s
-HASIMOTO = 2.837297479480620  # of a cubic lattice
+HASIMOTO = 2.837297479480620  # Hasimoto's constant of a cubic lattice
 MM = 1e3  # millimetres in a metre
 
 
 def stirred(at, spheres, box, tolerance):
-    """Velocities (3, Nt) of the liquid at points (3, Nt); a sphere does not feel itself, but its periodic images."""
+    """Return velocities (3, Nt) of the liquid at points (3, Nt), without a sphere's own flow but with its images'."""
     forces = np.outer([0, 0, -FORCE], np.ones(spheres.shape[1]))
-    with warnings.catch_warnings():  # the weight is meant: a mean pressure gradient carries it
+    with warnings.catch_warnings():  # the net weight is intended: a mean pressure gradient carries it
         warnings.simplefilter("ignore", parki.ewald.NetDensityWarning)
         return parki.ewald.stokes_sl(at, spheres, forces, box=box, tolerance=tolerance) / (8 * np.pi * VISCOSITY)
 
 
 def velocity(spheres, box, tolerance=1e-3):
-    """Velocities (3, N) of spheres anywhere: each its own fall and the flow of the others."""
+    """Return velocities (3, N) of spheres anywhere: each one's own fall plus the flow of the others."""
     inside = parki.utils.wrap(spheres, box)
     return stirred(inside, inside, box, tolerance) - STOKES * np.eye(3)[:, 2:]
 
 
 def seeded(n, box):
-    """About n random points, no two of them closer than three radii."""
+    """Return about n random points, no two of them closer than three radii."""
     points = np.random.default_rng(1).random((n, 3)) * box
     pairs = KDTree(points, boxsize=box).query_pairs(3 * RADIUS, output_type="ndarray")
     return np.delete(points, np.unique(pairs[:, 1]), axis=0).T.copy()
 
 
 def fall(start, box, steps, step):
-    """Positions (steps + 1, 3, N) in time, not wrapped into the box, by the midpoint rule, and the last velocities."""
+    """Return unwrapped positions (steps + 1, 3, N) in time by the midpoint rule, and the last velocities."""
     path = [start]
     for _ in range(steps):
         half = path[-1] + step / 2 * velocity(path[-1], box)
@@ -62,7 +62,7 @@ def fall(start, box, steps, step):
 
 
 def draw(file, path, last, box, pixels):
-    """Left the flow in a slice with the spheres in it, right the paths in a quarter of the box."""
+    """Draw on the left the flow in a slice with its spheres, on the right the paths in a quarter of the box."""
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
     from matplotlib.patches import Circle
@@ -82,9 +82,9 @@ def draw(file, path, last, box, pixels):
     left.set(title="The liquid in a slice, and the spheres in it", ylabel="height z (mm)")
 
     front = now[1] < box[1] / 4
-    trails = (path - path[-1] + now)[:, ::2, front].transpose(2, 0, 1)  # that end inside the box
+    trails = (path - path[-1] + now)[:, ::2, front].transpose(2, 0, 1)  # trails end inside the box
     colours = {"cmap": "inferno_r", "clim": (-0.5, 3)}
-    for shift in product((-1, 0, 1), (-1, 0)):  # what leaves through a side comes in through the other
+    for shift in product((-1, 0, 1), (-1, 0)):  # spheres that leave through a side enter through the other
         lines = LineCollection((trails + np.multiply(shift, box[::2])) * MM, linewidths=0.9, alpha=0.8, **colours)
         lines.set_array(-last[2, front] / STOKES)
         right.add_collection(lines)

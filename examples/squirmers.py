@@ -1,16 +1,16 @@
 """Microswimmers that stir their liquid
 ====================================
 
-Each swimmer is carried and turned by the stirring of all the others.
+Each swimmer is carried and turned by the flow of all the others.
 
 :Shows: ``parki.ewald.stokes_comb`` with double layer strengths q and normals n, used as force dipoles (stresslets).
 :Run: ``python examples/squirmers.py -o squirmers.png squirmers.gif`` (``--small`` for a trial)
-:Expect: Near one swimmer the exact flow of a force dipole, no net flow through a plane of the box, and the median speed
-   in a swarm, above that of one alone.
+:Expect: Near one swimmer the exact flow of a force dipole, no net flow through a plane of the box, and a median speed
+   in a swarm above that of one swimmer alone.
 
 A pusher drives liquid out along its axis p and draws it in at the sides: u = σ (3 cos²θ − 1) r/r³. parki sums
 −6 r (r·q)(r·n)/r⁵. Only pairs q ⊥ n add no volume, so the dipole p p − 1/3 is made of two of them: with unit vectors
-a, b ⊥ p it is [(p + a)(p − a) + (p + b)(p − b)] / 3 up to an antisymmetric part, which the kernel does not see.
+a, b ⊥ p it is [(p + a)(p − a) + (p + b)(p − b)] / 3 up to an antisymmetric part, which the kernel ignores.
 """
 
 import argparse
@@ -21,8 +21,8 @@ import numpy as np
 
 import parki
 
-SPEED = 30.0  # µm/s, of a swimmer alone
-LENGTH = 8.0  # µm, of a swimmer
+SPEED = 30.0  # µm/s: speed of a swimmer alone
+LENGTH = 8.0  # µm: length of a swimmer
 SIGMA = 1500.0  # µm³/s, force dipole over 8πμ, positive for pushers; E. coli has about 30: these are strong
 
 
@@ -31,7 +31,7 @@ def unit(vectors):
 
 
 def stresslets(axes):
-    """Strengths (6, 2N) and normals (3, 2N) of swimmers along the unit vectors (3, N): two stresslets each."""
+    """Return strengths (6, 2N) and normals (3, 2N) of swimmers along unit vectors (3, N): two stresslets each."""
     least = np.eye(3)[np.argmin(np.abs(axes), axis=0)].T  # the coordinate axis that is farthest from p
     a = unit(np.cross(axes, least, axis=0))
     b = np.cross(axes, a, axis=0)
@@ -40,13 +40,13 @@ def stresslets(axes):
 
 
 def flow(at, places, axes, box, tolerance=1e-4):
-    """Velocities (3, Nt) of the liquid at points (3, Nt); a swimmer does not feel itself at its own place."""
+    """Return velocities (3, Nt) of the liquid at points (3, Nt), without a swimmer's own flow at its own place."""
     at, sources = parki.utils.wrap(at, box), np.hstack([places, places])
     return parki.ewald.stokes_comb(at, sources, *stresslets(axes), box=box, tolerance=tolerance)
 
 
 def rates(places, axes, box):
-    """Velocities of swimmers, and the rates at which their axes turn: as thin rods, by the flow at both ends."""
+    """Return velocities of swimmers, and rates at which their axes turn, as for thin rods by the flow at both ends."""
     half = LENGTH / 2 * axes
     felt = flow(np.hstack([places, places + half, places - half]), places, axes, box)
     centre, front, back = np.split(felt, 3, axis=1)
@@ -56,7 +56,7 @@ def rates(places, axes, box):
 
 
 def swim(places, axes, box, steps, step):
-    """Places and axes (steps + 1, 3, N) in time, by the midpoint rule, and the last velocities."""
+    """Return a list of places and axes (3, N) after each step of the midpoint rule, and the last velocities."""
     path = [(places, axes)]
     for _ in range(steps):
         velocity, turn = rates(places, axes, box)

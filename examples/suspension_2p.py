@@ -6,16 +6,17 @@ A layer of rigid spheres, free of force and torque, is carried and turned by a s
 :Shows: `parki.ewald` with two periodic directions, ``plan.move``, and ``plan.operator()`` with a dense correction.
 :Run: ``python examples/suspension_2p.py -o suspension_2p.png`` (``--small``: few points, spheres and steps)
 :Expect: A sphere in a square sheet has Einstein's stresslet (20/3)πμa³E over 1 + (5/4) Σ₃ s³ − 3 Σ₅ s⁵, right to the
-    tenth power of s = a/L, where Σₖ sums 1/rᵏ over the other sites.  Its turn Ω is less than γ/2, too.
+    tenth power of s = a/L, where Σₖ sums 1/rᵏ over the other sites.  Its turn Ω is also less than γ/2.
 
 A double layer of density q disturbs the flow γ z along x, so that surfaces move rigidly (Kim and Karrila 1991)::
 
     γ z + Σ K q = U + Ω × x,   K q = −6 r (r·q)(r·n)/r⁵,   U + Ω × x = 4π P q
 
-Outside, the rigid part P q of a density gives nothing, and so is free to hold the motion.  A double layer has neither
+Outside, the rigid part P q of a density gives no flow, so it can represent the motion.  A double layer has neither
 force nor torque; its stresslet is S = 8πμ ∫ (q n + n q) dA.  A sphere's layer on itself is singular: polar coordinates
-about each point take this off, and one matrix corrects the sum for all spheres at all times.  Other spheres are seen by
-their points alone: two spheres of 8 rings move and turn right to 2e-4 at a gap of 0.6 a, but to 2 % at 0.3 a.
+about each point remove the singularity, and one matrix corrects the sum for all spheres at all times.  Other spheres
+act by their points alone: velocities and turns of two spheres of 8 rings are right to 2e-4 at a gap of 0.6 a, but to
+2 % at 0.3 a.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from scipy.spatial import KDTree
 import parki
 
 BOX = {"box": (1, 1, 1.6), "periodicity": 2}  # L = 1, and the shear rate γ = 1
-MIDDLE, PERIODS = 0.8, (1, 1, 9)  # 9: none along z
+MIDDLE, PERIODS = 0.8, (1, 1, 9)  # 9: effectively not periodic along z
 LATTICE = 9.0336216831509, 5.0902582336557  # Σ₃ and Σ₅ of the square lattice
 
 
@@ -75,7 +76,7 @@ def correction(outward, weights, rings):
 
     result, near = np.empty((3, n, 3, n)), layer(pole[:, None] - nodes) * areas
     for i, x in enumerate(outward.T):
-        mirror = np.eye(3) - 2 * np.outer(pole - x, pole - x) / np.sum((pole - x) ** 2)  # takes the pole to x
+        mirror = np.eye(3) - 2 * np.outer(pole - x, pole - x) / np.sum((pole - x) ** 2)  # maps the pole to x
         basis = np.polynomial.legendre.legval((mirror @ nodes).T @ outward, (2 * orders + 1) / (4 * np.pi)) * weights
         result[:, i] = np.einsum("ac,cdm,db->abm", mirror, near, mirror) @ basis - layer(x[:, None] - outward) * weights
         result[:, i, :, i] -= 4 * np.pi * np.eye(3)
@@ -141,7 +142,7 @@ def draw(file, path, sphere, q, pixels):
     centres, points, normals = path[-1], sphere.at(path[-1]), np.tile(sphere.normals, path.shape[2])
     x, z = (np.arange(pixels) + 0.5) / pixels, np.linspace(-0.6, 0.6, pixels)
     at = np.stack([a.ravel() for a in np.meshgrid(x, centres[1, :1], z + MIDDLE, indexing="ij")])
-    # Close to a surface the sum is of q less that of the nearest point, which gives nothing.
+    # Close to a surface, subtract the density of the nearest point, which gives no flow.
     columns = np.concatenate([q.reshape(1, 3, -1), np.eye(3)[:, :, None] * np.ones(points.shape[1])])
     of_q, *of_rows = parki.ewald.stokes_dl(at, points, columns, normals, tolerance=1e-5, **BOX)
     u = of_q - np.einsum("kdi,ki->di", of_rows, q.reshape(3, -1)[:, nearest(at, points)[1]])

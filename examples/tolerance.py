@@ -5,11 +5,11 @@ Asked accuracy against measured accuracy, and the time it takes.
 
 :Shows: the option ``tolerance``, plans, and how to measure an error where no exact values are known.
 :Run: ``python examples/tolerance.py -o tolerance.png`` (``--small``: fewer points and tolerances)
-:Expect: For each kernel and tolerance one line: every measured error below what was asked; in the picture the time
-   that each further digit takes.
+:Expect: For each kernel and tolerance one line, with each measured error below the tolerance; the picture shows the
+   time of each further digit.
 
-The error is measured against a sum that shares nothing with the first but the points: the other split, a much smaller
-tolerance, another near field. ``Plan.error`` does the same for a sum of yours.
+The error is measured against a sum that shares only the points with the first: the other split, a much smaller
+tolerance, another near field. ``Plan.error`` does the same for your own sums.
 """
 
 import argparse
@@ -27,7 +27,7 @@ STRENGTHS = {"laplace": (1,), "stokes_sl": (3,), "stokes_comb": (6, 3)}  # rows 
 
 
 def study(kernel, n, tolerances):
-    """Measured errors and seconds per sum for each tolerance, n random points."""
+    """Return measured errors and seconds per sum for each tolerance, with n random points."""
     rng = np.random.default_rng(0)
     points = rng.random((3, n))
     given = [rng.normal(size=(rows, n)) if rows > 1 else rng.normal(size=n) for rows in STRENGTHS[kernel]]

@@ -8,9 +8,9 @@ The electrostatic energy of water, and the field at its molecules, frame by fram
 :Expect: Potentials of the first frame within 1e-5 of exact values, as a trajectory has single precision; an energy that
    rises while molecules turn away from their neighbours, and comes back; a field along the dipoles.
 
-Read a trajectory of your own by ``MDAnalysis.Universe(topology, trajectory)``.  Here a file is written first: the 895
-molecules of ``data/water.npz`` swing about their oxygens, each about an axis of its own, while the box breathes.
-MDAnalysis has points (N, 3) in Å, and a box as lengths and angles.  Molecules may be cut by the walls of the box: parki
+Read a trajectory of your own by ``MDAnalysis.Universe(topology, trajectory)``.  This example writes a file first: the
+895 molecules of ``data/water.npz`` swing about their oxygens, each about its own axis, while the box grows and shrinks.
+MDAnalysis has points (N, 3) in Å, and a box as lengths and angles.  The walls of the box may cut molecules: parki
 leaves out the nearest image of a pair.
 """
 
@@ -34,12 +34,12 @@ except ImportError:
 
 DATA = Path(__file__).parent / "data" / "water.npz"
 TOLERANCE = 1e-7
-COULOMB = parki.units.coulomb("Å", "eV")  # V Å/e besides
-SWING, BREATH = 0.5, 0.01  # largest angle, and share by which the box grows
+COULOMB = parki.units.coulomb("Å", "eV")  # also V Å/e
+SWING, BREATH = 0.5, 0.01  # largest angle in radians, and largest relative growth of the box
 
 
 def molecules(data):
-    """The box of water as a universe of one frame, with charges and bonds."""
+    """Return the box of water as a universe of one frame, with charges and bonds."""
     n = data["dens"].size
     u = MDAnalysis.Universe.empty(n, n // 3, atom_resindex=np.arange(n) // 3, trajectory=True)
     u.add_TopologyAttr("charges", data["dens"])
@@ -67,17 +67,17 @@ def write(file, u, frames):
 
 
 def inside(u):
-    """Pairs (2, M) of atoms of the same molecule; of large molecules leave out bonds and angles instead."""
+    """Return pairs (2, M) of atoms of the same molecule; for large molecules exclude bonds and angles instead."""
     return np.array([pair for f in u.atoms.fragments for pair in combinations(f.indices, 2)]).T
 
 
 def frame(ts):
-    """Points (3, N) and lattice vectors, rows, in double precision."""
+    """Return points (3, N) and lattice vectors, as rows, in double precision."""
     return ts.positions.T.astype(float), triclinic_vectors(ts.dimensions).astype(float)
 
 
 def along(u, charges, forces):
-    """Field at the oxygens along the dipoles of their molecules, V/Å."""
+    """Return the field at the oxygens along the dipoles of their molecules, V/Å."""
     field = (COULOMB * forces / charges).T.reshape(-1, 3, 3)[:, 0]
     sites, sides = u.atoms.positions.reshape(-1, 3, 3), u.dimensions[:3]
     away = sites[:, 1:] - sites[:, :1]
@@ -86,7 +86,7 @@ def along(u, charges, forces):
 
 
 def analysed(u, plan):
-    """Energies (eV) and fields along dipoles of all frames."""
+    """Return energies (eV) and fields along dipoles of all frames."""
     energies, fields = [], []
     for ts in u.trajectory:
         x, box = frame(ts)
@@ -98,7 +98,7 @@ def analysed(u, plan):
 
 
 def potential_error(u, plan, data):
-    """Error of the potential in this frame at a sample of atoms, whose exact values count all pairs."""
+    """Return the error of the potential in this frame at a sample of atoms; exact values include all pairs."""
     x, box = frame(u.trajectory.ts)
     charges, (i, j) = u.atoms.charges, inside(u)
     potential, _ = plan(charges)
@@ -112,7 +112,7 @@ def potential_error(u, plan, data):
 
 
 def draw(file, energies, fields):
-    """Draw energy and mean field by frames, and how fields are spread."""
+    """Draw the energy by frames, and histograms of the fields."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 5), layout="constrained")

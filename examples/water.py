@@ -5,7 +5,7 @@ The electrostatic potential at every atom of a periodic box of water, and its er
 
 :Shows: ``parki.ewald.plan`` for charges in a periodic box, at the accuracy asked for.
 :Run: ``python examples/water.py 1e-6 -o water.png`` (``--small``: a coarse picture)
-:Expect: A relative RMS error below the tolerance, the argument; in the picture oxygens at a high potential and
+:Expect: A relative RMS error below the tolerance, the argument; the picture shows oxygens at a high potential and
    hydrogens at a low one.
 
 The 895 molecules of three rigid sites, oxygen −0.834 e and hydrogen 0.417 e, are in ``data/water.npz``; lengths are in
@@ -22,13 +22,13 @@ import numpy as np
 import parki
 
 DATA = Path(__file__).parent / "data" / "water.npz"
-VOLT = 1.43996  # of e/(4πε₀ nm)
-VOLTS = [-40, -20, -10, -5, -2, 0, 2, 5, 10, 20, 40]  # on the scale of colours
-BINS = np.arange(-12, 16, 0.25)  # of the histogram, V
+VOLT = 1.43996  # volts per e/(4πε₀ nm)
+VOLTS = [-40, -20, -10, -5, -2, 0, 2, 5, 10, 20, 40]  # V: ticks of the colour scale
+BINS = np.arange(-12, 16, 0.25)  # V: bins of the histogram
 
 
 def draw(file, water, potential, pixels):
-    """Draw the potential in the middle plane of the box, and those at the atoms."""
+    """Draw the potential in the middle plane of the box, and the potentials at the atoms."""
     from matplotlib.colors import AsinhNorm
     from matplotlib.figure import Figure
 
@@ -68,7 +68,7 @@ def main(arguments=None):
 
     exact = water["potential"]
     error = np.linalg.norm(potential[water["sample"]] - exact) / np.linalg.norm(exact)
-    energy = 0.5 * np.sum(water["dens"] * potential)  # e²/nm, the bonds inside the molecules included
+    energy = 0.5 * np.sum(water["dens"] * potential)  # e²/nm, including pairs inside the molecules
     print(f"{water['src'].shape[1]} atoms, energy {energy:.6f} e²/nm")
     print(f"relative RMS error {error:.1e} at {len(exact)} atoms, tolerance {asked.tolerance:g}")
     if error > asked.tolerance:

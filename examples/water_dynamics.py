@@ -1,12 +1,12 @@
 """Dynamics of water
 =================
 
-Flexible water molecules move in a periodic box, and their total energy stays.
+Flexible water molecules move in a periodic box, and their total energy stays the same.
 
 :Shows: ``plan.move`` and ``plan.energy_forces`` in a time loop, and ``exclude`` for the pairs inside each molecule.
 :Run: ``python examples/water_dynamics.py -o water_dynamics.png`` (``--small``: few steps)
 :Expect: The total energy drifts by less than a thousandth of the kinetic energy, and half the step divides its changes
-   by 4, for velocity Verlet is of second order. The first neighbours are near 0.28 nm, as in real water.
+   by 4, because velocity Verlet is of second order. The first neighbours are near 0.28 nm, as in real water.
 
 The model is SPC/Fw (Wu, Tepper and Voth 2006): harmonic bonds and angles, Coulomb between molecules, and Lennard-Jones
 between oxygens, here shifted so that energy and force end at the cut-off. Units are nm, ps, u, e and kJ/mol.
@@ -105,7 +105,7 @@ def run(plan, x, v, charges, masses, box, steps, step=STEP, thermostat=None):
 
 
 def neighbours(x, box):
-    """Return distances, and the density of oxygens at them from an oxygen over that of the liquid."""
+    """Return distances, and the density of oxygens at these distances from an oxygen, over that of the liquid."""
     oxygens = x[:, ::3].T % box
     edges = np.linspace(0.2, 1.0, 81)
     tree = KDTree(oxygens, boxsize=box)

@@ -1,6 +1,6 @@
-"""Between the grid of a brick, or the lines of its modes, and what bricks send to each other.
+"""Copies between the grid of a brick, or the lines of its modes, and the messages of bricks to each other.
 
-A line is named by its index along the second axis of its array times the rows that this has, plus its first row.
+A line's number is its index along the second axis of its array, times the rows of that array, plus its first row.
 """
 
 from typing import Tuple
@@ -9,14 +9,14 @@ import pykokkos as pk
 
 real = pk.double
 wire = real  # type of the lines that are written
-ADD = False  # to the lines that are there, instead of over them
-UNIT = 1073741824.0  # the norm of a row in integers, which have 7 bits behind the point: STEPS
+ADD = False  # add to the lines of the target array, instead of replacing them
+UNIT = 1073741824.0  # integer that stands for the norm of a row; 7 more bits, in units of 1/STEPS, follow
 STEPS = 127.0
 
 
 @pk.function
 def line_of(t: int, which: pk.View1D[pk.int32], lines: int, rows: int) -> Tuple[int, int, int]:
-    """Where the t-th of the named lines of all components is in an array: component, line and first row."""
+    """Locate the t-th of the listed lines of all components in an array: component, line and first row."""
     at: int = which[t % lines]
     return t // lines, at // rows, at % rows
 
@@ -26,7 +26,7 @@ def lines_to_lines(
     team: pk.TeamMember, a: pk.View4D[real], out: pk.View4D[wire], source: pk.View1D[pk.int32],
     target: pk.View1D[pk.int32], lines: int, n1: int, n2: int, source_rows: int, target_rows: int,
 ):  # fmt: skip
-    """Copy lines of n1 rows of n2 points, or add them: one team a line of a component, one thread a row."""
+    """Copy or add lines of n1 rows of n2 points: one team per line of a component, one thread per row."""
     t: int = team.league_rank()
     c, x0, y0 = line_of(t, source, lines, source_rows)
     c1, x1, y1 = line_of(t, target, lines, target_rows)
@@ -48,7 +48,7 @@ def lines_to_integers(
     team: pk.TeamMember, a: pk.View4D[real], norm: pk.View1D[real], high: pk.View2D[pk.int32],
     low: pk.View2D[pk.uint8], source: pk.View1D[pk.int32], lines: int, n1: int, n2: int, source_rows: int,
 ):  # fmt: skip
-    """Round each row to multiples of its norm: 4 + 1 bytes a number."""
+    """Round each row to multiples of a fraction of its norm: 4 + 1 bytes per number."""
     r: int = team.league_rank()
     c, x0, first = line_of(r // n1, source, lines, source_rows)
     y0: int = first + r % n1
@@ -81,7 +81,7 @@ def integers_to_lines(
     team: pk.TeamMember, norm: pk.View1D[real], high: pk.View2D[pk.int32], low: pk.View2D[pk.uint8],
     out: pk.View4D[real], target: pk.View1D[pk.int32], lines: int, n1: int, n2: int, target_rows: int,
 ):  # fmt: skip
-    """Return what `lines_to_integers` was given, to a few 1e-12 of each row's norm."""
+    """Restore the lines that `lines_to_integers` rounded, to a few 1e-12 of each row's norm."""
     r: int = team.league_rank()
     c, x1, first = line_of(r // n1, target, lines, target_rows)
     y1: int = first + r % n1

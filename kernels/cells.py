@@ -5,13 +5,16 @@ import pykokkos as pk
 real = pk.double
 far = real  # type of the far part
 NB = 9  # numbers per source that are strengths
-FAR_SORTED = True  # the far part is in the order of the cells; else in the caller's
+FAR_SORTED = True  # the far part is in the order of the cells, else in the caller's order
 
 
 @pk.workunit
 def cell_index(i: int, x: pk.View2D[real], cell: pk.View1D[pk.int32], n0: int, n1: int, n2: int, s0: real, s1: real,
                s2: real):  # fmt: skip
-    """cell[i] of a point in the box, last axis fastest; s = cells per length.  Rounding up goes to the last cell."""
+    """Set cell[i] of a point in the box, last axis fastest; s = cells per length.
+
+    A point that rounding puts beyond the box goes to the last cell.
+    """
     a: int = int(x[0][i] * s0)
     b: int = int(x[1][i] * s1)
     c: int = int(x[2][i] * s2)
@@ -26,7 +29,7 @@ def cell_index(i: int, x: pk.View2D[real], cell: pk.View1D[pk.int32], n0: int, n
 
 @pk.workunit
 def chunk_count(team: pk.TeamMember, cell: pk.View1D[pk.int32], count: pk.View2D[pk.int32], n: int, chunk: int):
-    """count[k][c] = points of chunk k in cell c; starts at zero."""
+    """Count the points of chunk k in cell c: count[k][c], which starts at zero."""
     k: int = team.league_rank()
     first: int = k * chunk
     end: int = first + chunk
@@ -43,7 +46,7 @@ def chunk_count(team: pk.TeamMember, cell: pk.View1D[pk.int32], count: pk.View2D
 @pk.workunit
 def count_scan(c: int, acc: pk.Acc[pk.int32], last: bool, count: pk.View2D[pk.int32], begin: pk.View1D[pk.int32],
                chunks: int):  # fmt: skip
-    """begin[c] = points in cells before c; the sum over all is returned."""
+    """Set begin[c] = points in cells before c; return the number of all points."""
     m: int = 0
     for k in range(chunks):
         m += count[k][c]
@@ -54,7 +57,7 @@ def count_scan(c: int, acc: pk.Acc[pk.int32], last: bool, count: pk.View2D[pk.in
 
 @pk.workunit
 def chunk_begin(c: int, count: pk.View2D[pk.int32], begin: pk.View1D[pk.int32], chunks: int):
-    """count[k][c] becomes the place of the first point of chunk k in cell c."""
+    """Replace count[k][c] by the place of the first point of chunk k in cell c."""
     at: int = begin[c]
     for k in range(chunks):
         m: int = count[k][c]
@@ -65,7 +68,7 @@ def chunk_begin(c: int, count: pk.View2D[pk.int32], begin: pk.View1D[pk.int32], 
 @pk.workunit
 def chunk_place(team: pk.TeamMember, cell: pk.View1D[pk.int32], at: pk.View2D[pk.int32], order: pk.View1D[pk.int32],
                 n: int, chunk: int):  # fmt: skip
-    """order[place] = point, for the points of one chunk; at[k][c] moves on."""
+    """Set order[place] = point for the points of one chunk; at[k][c] moves on."""
     k: int = team.league_rank()
     first: int = k * chunk
     end: int = first + chunk
@@ -83,7 +86,7 @@ def chunk_place(team: pk.TeamMember, cell: pk.View1D[pk.int32], at: pk.View2D[pk
 
 @pk.workunit
 def gather_points(j: int, x: pk.View2D[real], order: pk.View1D[pk.int32], out: pk.View2D[real]):
-    """out[:, j] = x[:, order[j]]."""
+    """Set out[:, j] = x[:, order[j]]."""
     i: int = order[j]
     out[0][j] = x[0][i]
     out[1][j] = x[1][i]
@@ -93,7 +96,7 @@ def gather_points(j: int, x: pk.View2D[real], order: pk.View1D[pk.int32], out: p
 @pk.workunit
 def gather_sources(j: int, x: pk.View2D[real], strength: pk.View2D[real], order: pk.View1D[pk.int32],
                    out: pk.View2D[real]):  # fmt: skip
-    """out[j] = (x, y, z, strengths) of source order[j]; x is sorted already."""
+    """Set out[j] = (x, y, z, strengths) of source order[j]; x is sorted already."""
     i: int = order[j]
     out[j][0] = x[0][j]
     out[j][1] = x[1][j]
@@ -104,7 +107,7 @@ def gather_sources(j: int, x: pk.View2D[real], strength: pk.View2D[real], order:
 
 @pk.workunit
 def batch_bounds(b: int, x: pk.View2D[real], batch: pk.View2D[pk.int32], bound: pk.View2D[real]):
-    """bound[b] = lowest x, y, z and highest x, y, z of the points batch[b][0] … batch[b][1] - 1."""
+    """Set bound[b] = lowest x, y, z and highest x, y, z of the points batch[b][0] … batch[b][1] - 1."""
     first: int = batch[b][0]
     end: int = batch[b][1]
     for d in range(3):
@@ -121,9 +124,10 @@ def batch_bounds(b: int, x: pk.View2D[real], batch: pk.View2D[pk.int32], bound: 
 @pk.workunit
 def scatter_sum(j: int, a: pk.View2D[real], b: pk.View2D[far], order: pk.View1D[pk.int32], out: pk.View2D[real],
                 constant: pk.View1D[real], factor: pk.View2D[real], components: int):  # fmt: skip
-    """out[c][order[j]] = (a[c][j] + b[c][j] + constant[c]) factor[c][0] factor[c][1]: in the caller's order and units.
+    """Sum the near part a, the far part b and a constant, in the caller's order and units.
 
-    b may be in that order already.
+    out[c][order[j]] = (a[c][j] + b[c][j] + constant[c]) factor[c][0] factor[c][1].  Without FAR_SORTED b is in the
+    caller's order already.
     """
     i: int = order[j]
     k: int = i

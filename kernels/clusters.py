@@ -4,8 +4,8 @@ Targets are particles of a leaf or the proxy points of a cluster; sources are ra
 tensor grids of proxy points of clusters (`grids`).  A tensor grid shares dx, dy and their squares among the points of a
 row, and its squares of dz among all rows.
 
-An item is (node, first target, count, m, begin, end): m proxy points per direction are the targets, or if m = 0
-particles; begin … end - 1 are its places in the list of sources.  A box is (centre, half sides); its proxy points along
+An item is (node, first target, count, m, begin, end).  Its targets are m proxy points per direction, or particles if
+m = 0; begin … end - 1 are its places in the list of sources.  A box is (centre, half sides); its proxy points along
 axis d are at centre d + half side d x place[m - 1][k].
 """
 
@@ -17,13 +17,13 @@ from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.particles import add_sources
 
 real = pk.double
-NP = 0  # numbers of a source that are the same for all
+NP = 0  # parameters of a source that are the same for all sources
 N1 = 9  # proxy points of a source cluster per direction
 
 
 @pk.function
 def proxy(t: int, m: int, axis: int) -> int:
-    """Index along one axis of point t of a tensor grid of m points per direction."""
+    """Return the index along one axis of point t of a tensor grid of m points per direction."""
     i: int = t % m
     if axis == 1:
         i = t // m % m
@@ -37,9 +37,9 @@ def ranges(
     team: pk.TeamMember, item: pk.View2D[pk.int32], xt: pk.View2D[real], u: pk.View2D[real], box: pk.View2D[pk.double],
     place: pk.View2D[real], span: pk.View2D[pk.int32], src: pk.View2D[real], tiny: real,
 ):  # fmt: skip
-    """Add to u sources span[j][0] … span[j][1] - 1 of the item's list; a source is (x, y, z, strengths).
+    """Add to u the sources span[j][0] … span[j][1] - 1 of the item's list; a source is (x, y, z, strengths).
 
-    A pair coincides up to a squared distance of `tiny` over that of the target from the origin.
+    A pair coincides if its squared distance is at most `tiny` times the target's squared distance from the origin.
     """
     b: int = team.league_rank()
     node: int = item[b][0]
@@ -80,11 +80,11 @@ def grids(
     place: pk.View2D[real], other: pk.View1D[pk.int32], source: pk.View2D[pk.double], charge: pk.View2D[real],
     constant: pk.View1D[real],
 ):  # fmt: skip
-    """Add to u source clusters other[j] of the item's list; particles xt are from the centre of their node.
+    """Add to u the source clusters other[j] of the item's list; particles xt are relative to the centre of their node.
 
-    A source cluster c has box source[c] and proxy charges charge[c][(N1 (N1 k0 + k1) + k2) NC + n]; `constant` stands
-    behind all.  Only centres are double, so that little is lost where `real` is float.  Clusters are apart from their
-    targets.
+    A source cluster c has box source[c] and proxy charges charge[c][(N1 (N1 k0 + k1) + k2) NC + n]; `constant` follows
+    the charges of every point.  Only boxes are double, so that little accuracy is lost where `real` is float.  Clusters
+    are apart from their targets, so no pair coincides.
     """
     b: int = team.league_rank()
     node: int = item[b][0]

@@ -1,8 +1,8 @@
-"""Fourier multipliers on planes of modes kx = const, or on single lines, in place: one team a line of modes along z.
+"""Fourier multipliers on planes of modes kx = const, or on single lines, in place: one team per line along z.
 
 Complex numbers are pairs of reals: spec[s][m][b][2 j], [2 j + 1] is mode (kx[first + m], ky[b], kz[j]) of component
-s = r * STRIDE + c of right-hand side r.  green = the scalar multiplier with everything in it, by mode number |b|, |j|,
-or in a skew cell by b and j.
+s = r * STRIDE + c of right-hand side r.  green = the scalar multiplier with all factors, by mode number |b|, |j|, or in
+a skew cell by b and j.
 """
 
 from typing import List, Tuple
@@ -21,7 +21,7 @@ SKEW = False  # a triclinic cell: the wave vector is (kx + s01 ky + s02 kz, ky +
 
 @pk.function
 def along(x0: real, y0: real, z: real, s01: real, s02: real, s12: real) -> Tuple[real, real]:
-    """The wave vector along x and y."""
+    """Return the x and y components of the wave vector."""
     x: real = x0
     y: real = y0
     if SKEW:
@@ -32,7 +32,7 @@ def along(x0: real, y0: real, z: real, s01: real, s02: real, s12: real) -> Tuple
 
 @pk.function
 def one_mode(spec: pk.View4D[real], m: int, b: int, j: int, x: real, y: real, z: real, g: real) -> None:
-    """Multiply mode (x, y, z) of all components and right-hand sides by what the kernel makes of g."""
+    """Apply the kernel's multiplier, with scalar part g, to mode (x, y, z) of all components and right-hand sides."""
     k: real = rinv_or_zero(x * x + y * y + z * z, 0.0)
     nx: real = x * k
     ny: real = y * k
@@ -56,7 +56,7 @@ def convolve(
     team: pk.TeamMember, spec: pk.View4D[real], green: pk.View3D[real], kx: pk.View1D[real], ky: pk.View1D[real],
     kz: pk.View1D[real], first: int, count: int, rows: int, length: int, s01: real, s02: real, s12: real,
 ):  # fmt: skip
-    """Multiply in place."""
+    """Multiply the modes of the planes first … count - 1 of `green` in place."""
     t: int = team.league_rank()
     m: int = t // rows
     b: int = t % rows
@@ -71,7 +71,7 @@ def convolve(
         if SINGLE:
             y0 = ky[a]
 
-        low: int = length  # modes whose multiplier is at their own number
+        low: int = length  # modes whose multiplier has their own index
         if not SKEW:
             low = length // 2 + 1
 

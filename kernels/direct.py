@@ -1,4 +1,4 @@
-"""Direct sums: every source for every target, no cutoff."""
+"""Direct sums: all pairs of a target and a source, no cutoff."""
 
 from typing import List
 
@@ -15,9 +15,9 @@ def direct_sum(
     team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], nt: int, ns: int, chunk: int,
     tiny: real,
 ):  # fmt: skip
-    """u[:, i] = sum over all sources; a source is (x, y, z, strengths); one team per `chunk` targets.
+    """Set u[:, i] to the sum over all sources; a source is (x, y, z, strengths); one team per `chunk` targets.
 
-    A pair coincides up to a squared distance of `tiny` over that of the target from the origin.
+    A pair coincides if its squared distance is at most `tiny` times the target's squared distance from the origin.
     """
     first: int = team.league_rank() * chunk
     m: int = nt - first

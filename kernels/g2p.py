@@ -1,9 +1,9 @@
 """Grid-to-particle: values, slopes along x, y and z, or both.  The grid has margins, so no tap wraps.
 
-TARGET: neighbouring targets in batches, window taps in the lanes.  A batch goes through one component after another:
-P x P rows of one component stay in the first-level cache, those of all components do not.  All batches are gone through
-again for the next right-hand side, as the components of all do not stay in the second-level cache either.  BASE: one
-target a thread, in any order.
+TARGET: neighbouring targets in batches, window taps in the lanes.  A batch takes one component after another: P x P
+rows of one component fit in the first-level cache, rows of all components do not.  The next right-hand side starts
+over with the first batch, because the components of all right-hand sides do not fit in the second-level cache either.
+BASE: one target per thread, in any order.
 """
 
 from typing import List
@@ -20,15 +20,15 @@ BATCH = 16  # targets per team
 VALUE = True
 SLOPES = False
 SKEW = False  # the grid's axes are those of a triclinic cell, see `along_axes`
-WIDTH = (3 + 3 * SLOPES) * P  # numbers of a target's windows
-PARTS = 1 * VALUE + 3 * SLOPES  # numbers that a component of the grid gives: its value, its slopes
-SLOPE = 1 * VALUE  # the first of its slopes
-FIRST = NC * VALUE  # rows of a right-hand side's result before those of slopes
+WIDTH = (3 + 3 * SLOPES) * P  # window values per target
+PARTS = 1 * VALUE + 3 * SLOPES  # results per component of the grid: its value, its slopes
+SLOPE = 1 * VALUE  # index of the first slope among the parts
+FIRST = NC * VALUE  # rows of a right-hand side's result before the slopes
 
 
 @pk.function
 def along_axes(gx: real, gy: real, gz: real, s01: real, s02: real, s12: real, out: List[real]) -> None:
-    """out[SLOPE:] = slopes along x, y, z from those along the axes of the grid; s as wave vectors of convolve.py."""
+    """Set out[SLOPE:] to the slopes along x, y, z from those along the grid's axes; s as in convolve.py."""
     if SKEW:
         out[SLOPE] = gx + s01 * gy + s02 * gz
         out[SLOPE + 1] = gy + s12 * gz
@@ -44,10 +44,10 @@ def g2p_target(
     slope: pk.View2D[real], batch: pk.View2D[pk.int32], batches: int, s0: coord, s1: coord, s2: coord, s01: real,
     s02: real, s12: real,
 ):  # fmt: skip
-    """u[c][i] = grid[c] interpolated at targets i = batch[b][0] … batch[b][1] - 1; window, slope, s as in window.py.
+    """Interpolate grid[c] at targets i = batch[b][0] … batch[b][1] - 1 to u[c][i]; window, slope, s as in window.py.
 
-    Behind the values of a right-hand side's NC components are their slopes, 3 c + axis.  A batch has at most BATCH
-    targets, or none.
+    The values of a right-hand side's NC components precede their slopes, 3 c + axis.  A batch has at most BATCH
+    targets, and may be empty.
     """
     r: int = team.league_rank() // batches
     b: int = team.league_rank() % batches
@@ -147,7 +147,7 @@ def g2p_base(
     i: int, xt: pk.View2D[coord], grid: pk.View4D[real], u: pk.View2D[real], window: pk.View2D[real],
     slope: pk.View2D[real], s0: coord, s1: coord, s2: coord, s01: real, s02: real, s12: real,
 ):  # fmt: skip
-    """u[c][i] = grid[c] interpolated at target i, as in g2p_target."""
+    """Interpolate grid[c] at target i to u[c][i], with the arguments of g2p_target."""
     ix, tx = anchor(xt[0][i], s0)
     iy, ty = anchor(xt[1][i], s1)
     iz, tz = anchor(xt[2][i], s2)

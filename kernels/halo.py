@@ -1,9 +1,9 @@
-"""Margins of a grid along its periodic directions: `low` points below the box and `high` above it, m of the box.
+"""Margins of a grid along its periodic directions: `low` points below the box of m points, and `high` above it.
 
 Folding adds the margins to the points they are images of (after P2G); wrapping fills them (before G2P).  A margin may
-be as wide as the box, never wider.  A free direction has none: low = high = 0, and m is all of it.
+be as wide as the box, never wider.  A free direction has no margins: low = high = 0, and m is its whole extent.
 
-Threads clear a grid together: where memory belongs to processors, it is near those that are the first to touch it.
+All threads clear a grid together: a page of memory is placed near the processor that touches it first.
 """
 
 import pykokkos as pk
@@ -13,7 +13,7 @@ real = pk.double
 
 @pk.workunit
 def halo_clear(team: pk.TeamMember, grid: pk.View4D[real], e0: int, e1: int, e2: int):
-    """Set a grid to zero, margins and all: one team a row (c, x, y)."""
+    """Set a grid and its margins to zero: one team per row (c, x, y)."""
     r: int = team.league_rank()
 
     def zero(k: int):
@@ -27,12 +27,12 @@ def halo_fold(
     team: pk.TeamMember, grid: pk.View4D[real], low0: int, low1: int, low2: int, high0: int, high1: int, high2: int,
     m0: int, m1: int, m2: int,
 ):  # fmt: skip
-    """Fold all margins into the points of the box: one team a row (c, x, y) of the box."""
+    """Fold all margins into the points of the box: one team per row (c, x, y) of the box."""
     r: int = team.league_rank()
     c: int = r // (m0 * m1)
     x: int = low0 + r // m1 % m0
     y: int = low1 + r % m1
-    # the rows that are images of this one lie m0 below or above it, where the margins reach that far
+    # images of this row lie m0 below or above it, where the margins reach that far
     x_image: int = -1
     if x >= m0:
         x_image = x - m0
@@ -73,7 +73,7 @@ def halo_fold(
 def halo_ends(
     team: pk.TeamMember, grid: pk.View4D[real], low0: int, low1: int, low2: int, high2: int, m0: int, m1: int, m2: int,
 ):  # fmt: skip
-    """Fill both ends of the rows of the box: one team a row (c, x, y) of the box."""
+    """Fill both ends of the rows of the box: one team per row (c, x, y) of the box."""
     r: int = team.league_rank()
     c: int = r // (m0 * m1)
     x: int = low0 + r // m1 % m0
@@ -94,7 +94,7 @@ def halo_ends(
 def halo_rows(
     team: pk.TeamMember, grid: pk.View4D[real], low0: int, low1: int, e0: int, e1: int, e2: int, m0: int, m1: int,
 ):  # fmt: skip
-    """Fill the rows outside the box from those of the box, whole: one team a row (c, x, y) of the grid."""
+    """Fill the rows outside the box with whole rows of the box: one team per row (c, x, y) of the grid."""
     r: int = team.league_rank()
     c: int = r // (e0 * e1)
     x: int = r // e1 % e0

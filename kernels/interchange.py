@@ -1,9 +1,9 @@
-"""Translations between boxes of one level by matrices: compressed values of sources, and sums of them at targets.
+"""Translations between boxes of one level by matrices: compress the values of sources, expand their sums at targets.
 
-Blocks are LANES boxes, a lane for each, whose translations have the same matrices; values of a block stand as
-[row][lane].  A box below an octet q has the place 8 q + octant.  In translation j a target meets the box of octet
-near[q][way[octant][j][0]] with octant way[octant][j][1], and takes its columns column[j] up to column[j + 1].
-An item is (first block, blocks, first line of its matrix): BLOCKS of them read a matrix once.
+A block is LANES boxes, one per lane, whose translations have the same matrices; its values have the layout
+[row][lane].  A child box of octet q has the place 8 q + octant.  In translation j a target meets the box of octet
+near[q][way[octant][j][0]] with octant way[octant][j][1], and takes its columns column[j] … column[j + 1] - 1.
+An item is (first block, blocks, first line of its matrix): a matrix is read once for up to BLOCKS blocks.
 """
 
 from typing import List
@@ -12,10 +12,10 @@ import pykokkos as pk
 
 real = pk.double
 SIGNED = True  # frames differ by signs too
-ROWS = 8  # of a tile: their entries of a column lie next to each other
+ROWS = 8  # rows of a tile: their entries of a column are contiguous
 BLOCKS = 2
 LANES = 8
-ADD = False  # `expand` adds to what is there
+ADD = False  # `expand` adds to `made` instead of replacing it
 
 
 @pk.workunit
@@ -23,7 +23,7 @@ def enter(
     team: pk.TeamMember, box: pk.View2D[pk.int32], frame: pk.View2D[pk.int32], place: pk.View2D[pk.int32],
     sign: pk.View2D[real], scale: pk.View1D[real], charge: pk.View2D[real], given: pk.View3D[real], rows: int,
 ):  # fmt: skip
-    """Values of sources in their frames, in the unit box; 0 in lanes without a box."""
+    """Set `given` to the values of sources in their frames, in the unit box; 0 in lanes without a box."""
     b: int = team.league_rank()
 
     def one(k: int):
@@ -47,7 +47,7 @@ def compress(
     team: pk.TeamMember, item: pk.View2D[pk.int32], table: pk.View2D[real], given: pk.View3D[real],
     made: pk.View2D[real], rows: int, tile: int, columns: int,
 ):  # fmt: skip
-    """made[LANES block + lane][c] = columns ROWS tile + c of the compressed values of `rows` given ones."""
+    """Compress the `rows` given values of each box: made[LANES block + lane][c] = compressed value ROWS tile + c."""
     b: int = team.league_rank()
     first: int = item[b][0]
     blocks: int = item[b][1]
@@ -87,10 +87,10 @@ def expand(
     given: pk.View2D[real], made: pk.View3D[real], first_column: int, columns: int, first: int, count: int, rows: int,
     lines: int,
 ):  # fmt: skip
-    """Values at targets, `rows` of each, of compressed columns first_column … first_column + columns - 1.
+    """Expand compressed columns first_column … first_column + columns - 1 to `rows` values at each target.
 
-    They belong to translations first … first + count - 1.  target[block][lane] is the place of a box or -1.  row[place]
-    are the rows of sources among `given`, -1 where there is none; a tile has `lines` lines of the matrix.
+    The columns belong to translations first … first + count - 1.  target[block][lane] is the place of a box or -1.
+    row[place] is the row of a source in `given`, or -1 without a source; a tile has `lines` lines of the matrix.
     """
     b: int = team.league_rank()
     block: int = item[b][0]
@@ -157,7 +157,7 @@ def leave(
     team: pk.TeamMember, box: pk.View2D[pk.int32], frame: pk.View2D[pk.int32], place: pk.View2D[pk.int32],
     sign: pk.View2D[real], scale: pk.View1D[real], made: pk.View3D[real], phi: pk.View2D[real], rows: int, points: int,
 ):  # fmt: skip
-    """Add the values of targets, back from their frames, to phi[component][box points + point]."""
+    """Add the values of targets, turned back from their frames, to phi[component][box points + point]."""
     b: int = team.league_rank()
 
     def one(k: int):

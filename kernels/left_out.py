@@ -1,4 +1,4 @@
-"""Pairs that a sum leaves out, or scales: a list of sources for each target, nearest images in a periodic cell."""
+"""Pairs that a sum leaves out or scales: a list of sources for each target, nearest images in a periodic cell."""
 
 from typing import List
 
@@ -16,10 +16,10 @@ def left_out(
     i: int, xt: pk.View2D[real], src: pk.View2D[real], begin: pk.View1D[pk.int32], partner: pk.View1D[pk.int32],
     weight: pk.View1D[real], cell: pk.View2D[real], inverse: pk.View2D[real], u: pk.View2D[real], tiny: real,
 ):  # fmt: skip
-    """u[:, i] = the sum over the listed sources e, times weight[e]; a source is (x, y, z, strengths).
+    """Set u[:, i] to the sum of weight[e] times the field of listed source e; a source is (x, y, z, strengths).
 
-    The rows of `cell` are lattice vectors; those of `inverse` are zero along free directions.  A pair coincides up to a
-    squared distance of `tiny` over that of the target from the origin.
+    The rows of `cell` are lattice vectors; those of `inverse` are zero along free directions.  A pair coincides if its
+    squared distance is at most `tiny` times the target's squared distance from the origin.
     """
     x: real = xt[0][i]
     y: real = xt[1][i]
@@ -37,7 +37,7 @@ def left_out(
             a: real = pk.floor(dx * inverse[0][0] + dy * inverse[1][0] + dz * inverse[2][0] + 0.5)
             b: real = pk.floor(dx * inverse[0][1] + dy * inverse[1][1] + dz * inverse[2][1] + 0.5)
             c: real = pk.floor(dx * inverse[0][2] + dy * inverse[1][2] + dz * inverse[2][2] + 0.5)
-            # The target moves, not the distance: rounding is then that of the near field, and cancels.
+            # shift the target, not the distance: rounding then equals that of the near field, and cancels
             dx = (x - (a * cell[0][0] + (b * cell[1][0] + c * cell[2][0]))) - src[j][0]
             dy = (y - (b * cell[1][1] + (a * cell[0][1] + c * cell[2][1]))) - src[j][1]
             dz = (z - (c * cell[2][2] + (a * cell[0][2] + b * cell[1][2]))) - src[j][2]

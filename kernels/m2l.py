@@ -1,11 +1,11 @@
 """Translations of equivalent sources to check values by discrete Fourier transforms, eight siblings side by side.
 
 A cube grid of P points per direction holds the M points on its surface; a transform has F = 2 P - 1 values per
-direction, so that differences of grid points do not wrap.  Values of an octet stand as [component M + point][sibling],
-spectra as [frequency][octet][16 component + sibling], the imaginary part 8 behind the real one.  A plane of frequencies
-is one kz in 0 … P - 1: rows of ky, each with F values of kx, both in the order 0 … P - 1, 1 - P … -1.  Plane 0 has the
-rows 0 … P - 1 only; weights that make up for what is left out are in the tables of `products`.  cosine and sine are
-those of 2 pi k x / F at [k][x].
+direction, so that differences of grid points do not wrap.  Values of an octet have the layout
+[component M + point][sibling], spectra [frequency][octet][16 component + sibling], each imaginary part 8 behind its
+real part.  A plane of frequencies is one kz in 0 … P - 1: rows of ky, each with F values of kx, both in the order
+0 … P - 1, 1 - P … -1.  Plane 0 has the rows 0 … P - 1 only; the tables of `products` include the weights that make up
+for the rows left out.  cosine[k][x] and sine[k][x] are those of 2 pi k x / F.
 """
 
 from typing import List
@@ -19,12 +19,12 @@ NT = 1  # components of check values
 F = 2 * P - 1
 M = 6 * (P - 1) * (P - 1) + 2
 DIRECTIONS = 26
-TOGETHER = 2  # pairs of octets whose four sums are on their way together: each waits for its last term
+TOGETHER = 2  # pairs of octets summed at once: their sums are independent, which hides the latency of additions
 
 
 @pk.function
 def start(first: int, k: int) -> int:
-    """Number of the first frequency of plane k among those of planes first, and so on."""
+    """Return the index of the first frequency of plane k, counted from the begin of plane `first`."""
     n: int = (k - first) * F * F
     if first == 0 and k > 0:
         n = P * F + (k - 1) * F * F
@@ -36,9 +36,9 @@ def forward(
     team: pk.TeamMember, octet: pk.View1D[pk.int32], given: pk.View3D[real], column: pk.View1D[pk.int32],
     cosine: pk.View2D[real], sine: pk.View2D[real], spectra: pk.View3D[real], first: int, planes: int,
 ):  # fmt: skip
-    """Spectra of the equivalent sources of octets `octet`, planes first … first + planes - 1, not more than one a team.
+    """Transform the equivalent sources of octets `octet`, planes first … first + planes - 1, one plane per team.
 
-    column[x P + y] is the first surface point above (x, y): P of them on the rim, else those at both ends.
+    column[x P + y] is the first surface point above (x, y): the column has P points on the rim, else its two ends.
     """
     b: int = team.league_rank()
     k: int = first + b % planes
@@ -120,7 +120,7 @@ def products(
     pair: pk.View2D[pk.int32], place: pk.View1D[pk.int32], table: pk.View3D[real], given: pk.View3D[real],
     made: pk.View3D[real], columns: int,
 ):  # fmt: skip
-    """Spectra of check values: for each pair of octets, 8 × 8 translations between their boxes.
+    """Compute the spectra of check values: for each pair of octets, 8 × 8 translations between their boxes.
 
     An item is (frequency, first block, end).  Target rows rows[n] … rows[n + 1] - 1 belong to block n, and for
     of[n][d] <= j < of[n][d + 1] pair[j] is (target row, source row) in direction d.  The transform of the kernel
@@ -218,7 +218,7 @@ def backward(
     team: pk.TeamMember, octet: pk.View1D[pk.int32], spectra: pk.View3D[real], column: pk.View1D[pk.int32],
     cosine: pk.View2D[real], sine: pk.View2D[real], made: pk.View3D[real], first: int, planes: int,
 ):  # fmt: skip
-    """Add to the check values of octets `octet` what planes first … first + planes - 1 of their spectra give."""
+    """Add the inverse transform of planes first … first + planes - 1 to the check values of octets `octet`."""
     b: int = team.league_rank()
     c: int = b % NT
     row: int = b // NT

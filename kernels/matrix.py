@@ -1,4 +1,4 @@
-"""Entries of pair matrices: what unit densities give."""
+"""Entries of pair matrices: the fields of unit densities."""
 
 from typing import List
 
@@ -8,12 +8,12 @@ from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
-NP = 0  # numbers of a source that are the same for all, behind its density
+NP = 0  # parameters of a source that are the same for all sources, behind its density
 
 
 @pk.workunit
 def entries(i: int, r: pk.View2D[real], constant: pk.View1D[real], out: pk.View3D[real]):
-    """out[t][s][i]: component t at a target from density s alone, for r[0 … 2][i] = target - source."""
+    """Set out[t][s][i] to component t at a target from density s alone, for r[0 … 2][i] = target - source."""
     x: real = r[0][i]
     y: real = r[1][i]
     z: real = r[2][i]

@@ -1,12 +1,12 @@
-"""The arithmetic that all loops of the near field share: which cells a batch of targets reaches, and one source.
+"""Arithmetic that all loops of the near field share: the cells that a batch of targets reaches, and one source.
 
 Cells and images of the box are counted without wrapping, so any cutoff is right in any box.
 
 The box is a brick of sides l0, l1, l2.  With SKEW it repeats by the lattice vectors (l0, t01, t02), (0, l1, t12) and
-(0, 0, l2), in layers that are shifted against each other: bricks fill space then, too, and the cells are the brick's.
-An image i in x moves y and z besides, by i t01 and i t02, and an image j in y moves z by j t12.
+(0, 0, l2), in layers that are shifted against each other: these bricks fill space too, and the cells divide the brick.
+An image i in x also moves y and z, by i t01 and i t02, and an image j in y moves z by j t12.
 
-Right-hand sides share what depends on the distance alone: the far parts and 1/r.
+Right-hand sides share the quantities that depend on the distance alone: the far parts and 1/r.
 """
 
 from typing import List, Tuple
@@ -17,18 +17,18 @@ from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
-TERMS = 16  # coefficients, an even number, of each polynomial in t = 2 r2 / rc2 - 1 that holds a far part
+TERMS = 16  # coefficients, an even number, of the polynomial of each far part in t = 2 r2 / rc2 - 1
 RHS = 1  # right-hand sides
 SKEW = False  # the box repeats in skew layers
 WIDTH = 3 + RHS * NS  # numbers of a source: x, y, z, strengths of the first right-hand side, of the second, …
-SUMS = RHS * NU  # numbers of a target, in the same order
+SUMS = RHS * NU  # numbers of a target, right-hand sides in the same order
 
 
 @pk.function
 def slabs(
     bound: pk.View2D[real], b: int, d: int, moved: real, rc: real, h: real
 ) -> Tuple[real, real, int, int]:  # fmt: skip
-    """Batch b along axis d, seen from an image that moved: lowest and highest coordinate, first slab within rc, end."""
+    """Return batch b along axis d, seen from a moved image: lowest, highest coordinate, first slab within rc, end."""
     lo: real = bound[b][d] - moved
     hi: real = bound[b][3 + d] - moved
     return lo, hi, int(pk.floor((lo - rc) / h)), int(pk.floor((hi + rc) / h)) + 1
@@ -36,21 +36,21 @@ def slabs(
 
 @pk.function
 def beyond(left: real, a: int, h: real, lo: real, hi: real) -> real:
-    """What slab a's distance from [lo, hi] leaves of a squared reach."""
+    """Return a squared reach minus the squared distance of slab a from [lo, hi]."""
     gap: real = pk.fmax(0.0, pk.fmax(real(a) * h - hi, lo - real(a + 1) * h))
     return left - gap * gap
 
 
 @pk.function
 def in_box(a: int, n: int) -> Tuple[int, real]:
-    """Slab a as one of the box's n, and the image of the box that it is in."""
+    """Wrap slab a to one of the box's n; return this slab, and the image of the box that slab a is in."""
     image: real = pk.floor((real(a) + 0.5) / real(n))
     return a - int(image) * n, image
 
 
 @pk.function
 def layer(i: real, j: real, tilt_i: real, tilt_j: real) -> real:
-    """How far the images i and j of two axes move a third."""
+    """Return the shift along a third axis due to the images i and j of two axes."""
     move: real = 0.0
     if SKEW:
         move = i * tilt_i + j * tilt_j
@@ -59,14 +59,14 @@ def layer(i: real, j: real, tilt_i: real, tilt_j: real) -> real:
 
 @pk.function
 def reach(left: real, lo: real, hi: real, h: real, n: int, images: int) -> Tuple[int, int]:
-    """The first and the last cell of a column within a squared reach of [lo, hi], from the lowest image on."""
+    """Find the first and last cell of a column within a squared reach of [lo, hi], counted from the lowest image."""
     distance: real = pk.sqrt(left)
     return int(pk.floor((lo - distance) / h)) + images * n, int(pk.floor((hi + distance) / h)) + images * n
 
 
 @pk.function
 def run(cell_begin: pk.View1D[pk.int32], row: int, first: int, last: int, n: int) -> Tuple[int, int]:
-    """The sources of the cells first to last of a column, where they are inside the box: begin and end."""
+    """Return begin and end of the sources in cells first to last of a column, clipped to the box."""
     lowest: int = first
     if lowest < 0:
         lowest = 0
@@ -78,7 +78,7 @@ def run(cell_begin: pk.View1D[pk.int32], row: int, first: int, last: int, n: int
 
 @pk.function
 def far_parts(tau: real, coef: pk.View1D[real], far: List[real]) -> None:
-    """far[f] = polynomial f at tau; even and odd powers apart, two chains of half the length."""
+    """Set far[f] = polynomial f at tau; even and odd powers are two chains of half the length."""
     tau2: real = tau * tau
     for f in range(NF):
         even: real = coef[f * TERMS]
@@ -93,7 +93,7 @@ def far_parts(tau: real, coef: pk.View1D[real], far: List[real]) -> None:
 def add_pair(
     r: int, dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], acc: List[real]
 ) -> None:
-    """Add what strengths s give to the sums of right-hand side r."""
+    """Add the field of strengths s to the sums of right-hand side r."""
     u: List[real] = [0.0] * NU
     for k in range(NU):
         u[k] = acc[r * NU + k]
@@ -128,7 +128,7 @@ def add_staged(
     x: real, y: real, z: real, tile: pk.ScratchView1D[real], j: int, coef: pk.View1D[real], rc2: real, scale: real,
     tiny: real, acc: List[real],
 ) -> None:  # fmt: skip
-    """As add_source, for source j of a tile in scratch."""
+    """Add source j of a tile in scratch to acc, like add_source."""
     at: int = j * WIDTH
     dx: real = x - tile[at]
     dy: real = y - tile[at + 1]

@@ -1,7 +1,7 @@
-"""What interpolation with slopes leaves of a source's own field: a wave of the grid along each axis, taken off again.
+"""Correction for a source's own field after interpolation with slopes: a wave of the grid along each axis.
 
-A mode that spreads as itself and is gathered as its alias, or the other way round, has slopes that differ by the wave
-number of the grid.
+A mode that spreads as itself and is gathered as its alias, or the reverse, has slopes that differ by the wave number of
+the grid.
 """
 
 import pykokkos as pk
@@ -15,7 +15,7 @@ def take_off(
     j: int, x: pk.View2D[coord], strength: pk.View2D[coord], order: pk.View1D[pk.int32], u: pk.View2D[real],
     size: pk.View1D[real], s0: coord, s1: coord, s2: coord,
 ):  # fmt: skip
-    """u[d][j] += size[d] q sin(2 pi x s), for targets x[:, j] that are the sources order[j]; s = 1 / spacing."""
+    """Add size[d] q sin(2 pi x s) to u[d][j], for targets x[:, j] that are the sources order[j]; s = 1 / spacing."""
     q: real = real(strength[0][order[j]])
     tx: coord = x[0][j] * s0
     ty: coord = x[1][j] * s1

@@ -1,7 +1,7 @@
 """Particle-to-grid: the sources of a block one after another, window taps in the lanes.
 
-A team is a block and one component: the P x P rows of a run of sources along z stay in the second-level cache for one
-component, not for all, and windows are little of the work.
+A team takes a block and one component: the P x P rows of a run of sources along z fit in the second-level cache for one
+component, not for all, and computing windows again costs little.
 
 The grid has P more points than the box in each direction, so no tap wraps (`halo.py` adds the margins to where they
 belong).  A block is a box of cells at least P + 1 grid points wide: blocks that are not neighbours never touch the same
@@ -15,7 +15,7 @@ from parki.kernels.window import P, first_tap, offset, taps
 
 real = pk.double
 coord = real
-BATCH = 16  # sources whose windows are kept
+BATCH = 16  # sources whose windows are in scratch
 
 
 @pk.workunit(scratch=[(real, lambda p: BATCH * 6 * P)])
@@ -24,7 +24,7 @@ def p2g_block(
     cell_begin: pk.View1D[pk.int32], window: pk.View2D[real], slope: pk.View2D[real], first: int, n1: int, n2: int,
     s0: coord, s1: coord, s2: coord,
 ):  # fmt: skip
-    """grid[c] += strengths times windows, for the cells of block[b]; rank = (b - first) components + c.
+    """Add strengths times windows to grid[c], for the cells of block[b]; rank = (b - first) components + c.
 
     block[b] = (x begin, x end, y begin, y end, z begin, z end), in cells; src[e] as in strengths.py, sorted by cell;
     window, slope and s as in window.py.

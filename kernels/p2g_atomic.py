@@ -1,6 +1,6 @@
-"""Particle-to-grid: one source a thread, every tap an atomic addition.
+"""Particle-to-grid: one source per thread, every tap an atomic addition.
 
-The order of the sources is free: the caller's (BASE), or sorted by cell (SOURCE), which meets fewer rows at a time.
+The order of the sources is free: the caller's (BASE), or sorted by cell (SOURCE), which touches fewer rows at a time.
 """
 
 from typing import List
@@ -37,7 +37,7 @@ def p2g_atomic(
     value: List[real] = [0.0] * NC
     tilt: List[real] = [0.0] * NC
     for r in range(P * P):
-        # rows in one loop, not in two short ones that a compiler unrolls
+        # one loop over rows, because a compiler would unroll two short ones
         i: int = r // P
         j: int = r % P
         wx: real = tap(window, i, tx)

@@ -1,4 +1,4 @@
-"""Particle-to-grid: one grid point a thread, which looks for the sources that reach it; nothing is atomic."""
+"""Particle-to-grid: one thread per grid point searches for the sources that reach the point; nothing is atomic."""
 
 from typing import List, Tuple
 
@@ -15,7 +15,7 @@ REACH = P + SLACK
 
 @pk.function
 def within_reach(g: int, s: coord, h: coord, n: int) -> Tuple[int, int]:
-    """The cells of width h, begin and end, that hold the points with grid point g among their taps."""
+    """Return begin and end of the cells of width h that hold the points with grid point g among their taps."""
     last: coord = coord(g - P // 2) + HALF
     begin: int = int(pk.fmax(0.0, pk.floor((last - REACH) / (s * h))))
     end: int = int(pk.floor((last + SLACK) / (s * h))) + 1
@@ -30,7 +30,7 @@ def p2g_grid(
     window: pk.View2D[real], slope: pk.View2D[real], n0: int, n1: int, n2: int, h0: coord, h1: coord, h2: coord,
     s0: coord, s1: coord, s2: coord, e1: int, e2: int,
 ):  # fmt: skip
-    """Set grid to all sources, which are sorted by n cells of width h; one team a row (x, y) of its e0 times e1.
+    """Set grid to the sum of all sources, sorted by n cells of width h; one team per row (x, y) of e0 times e1.
 
     A row has e2 grid points; window, slope and s as in window.py.
     """

@@ -1,9 +1,9 @@
-"""Particle-to-grid: runs of neighbouring sources in team scratch, grid points in threads, one atomic addition for each.
+"""Particle-to-grid: runs of neighbouring sources in team scratch, threads own grid points, one atomic addition each.
 
-A team takes a run's windows to scratch, and the moments of one right-hand side after another.  Its threads then own ZT
-grid points along z each, of the box of grid points that the run reaches, and go over the sources with one sum a grid
+A team computes a run's windows in scratch, and the moments of one right-hand side after another.  Each thread then owns
+ZT grid points along z of the box of grid points that the run reaches, and goes over the sources with one sum per grid
 point and component in registers.  A source's window along z has ZT - 1 zeros on either side, so that ZT grid points
-that meet it anywhere read it without a test.
+that overlap the window anywhere read it without a test.
 
 Scratch of a source: NM moments, 2 P + ZP window values, and as many slopes if COMB, 3 anchors; CAP = 32 sources of
 COMB with P = 16 and ZT = 8 in double precision take 34 KB.
@@ -19,9 +19,9 @@ from parki.kernels.window import P, first_tap, offset, slope_tap, tap
 real = pk.double
 coord = real
 CAP = 32  # sources in scratch
-ZT = 8  # grid points of a thread
+ZT = 8  # grid points per thread
 ZP = P + 2 * (ZT - 1)  # window values along z, zeros included
-SLOPES = 2 * P + ZP  # where a source's slopes begin, after its window values
+SLOPES = 2 * P + ZP  # index of a source's first slope, after its window values
 WIN = SLOPES * (1 + COMB)
 
 
@@ -30,7 +30,7 @@ def p2g_hybrid(
     team: pk.TeamMember, src: pk.View2D[coord], grid: pk.View4D[real], batch: pk.View2D[pk.int32],
     bound: pk.View2D[coord], window: pk.View2D[real], slope: pk.View2D[real], s0: coord, s1: coord, s2: coord,
 ):  # fmt: skip
-    """Add the sources batch[b][0] … batch[b][1] - 1 to grid; bound[b] = their lowest x, y, z and highest x, y, z.
+    """Add sources batch[b][0] … batch[b][1] - 1 to grid; bound[b] = their lowest x, y, z and highest x, y, z.
 
     A run of more than CAP sources is taken in parts; window, slope and s as in window.py.
     """

@@ -2,8 +2,8 @@
 
 Sources are sorted by cell, the last axis fastest, so the cells of one (x, y) column that lie within reach of a batch of
 targets are one run of sources.  A batch is a few neighbouring targets, one vector's worth on a host; its bounding box
-culls columns and trims the runs.  1D: a thread is a target.  2D: it is one of LANES that share a target's sources.
-GM: sources are read where they are.  SM: they are staged through team scratch.
+culls columns and trims the runs.  1D: one thread per target.  2D: LANES threads share a target's sources.
+GM: sources are read from global memory.  SM: they are staged through team scratch.
 
 Arguments: batch[b] = first target and end; bound[b] = lowest x, y, z, highest x, y, z; src[e] = (x, y, z, strengths);
 coef = the polynomials of the far parts one after another, highest degree first; n cells of width h in a box of sides l,
@@ -18,8 +18,8 @@ import pykokkos as pk
 from parki.kernels.near import SUMS, WIDTH, add_source, add_staged, beyond, in_box, layer, reach, run, slabs
 
 real = pk.double
-TARGETS = 32  # of a batch that scratch has room for; the rest follow after them
-LANES = 4  # that share a target, a power of two
+TARGETS = 32  # targets that fit in scratch; a larger batch is taken in parts
+LANES = 4  # lanes that share a target, a power of two
 TILE = 64  # sources in scratch
 
 
@@ -30,7 +30,7 @@ def p2p_gm_1d(
     n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real, h1: real, h2: real,
     rc: real, tiny: real,
 ):  # fmt: skip
-    """u[:, i] = near field at target i."""
+    """Set u[:, i] to the near field at target i."""
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
@@ -80,7 +80,7 @@ def p2p_gm_2d(
     n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real, h1: real, h2: real,
     rc: real, tiny: real,
 ):  # fmt: skip
-    """As p2p_gm_1d: each lane takes every LANES-th source of a run; a target's lanes are summed at the end."""
+    """Compute p2p_gm_1d with lanes: each takes every LANES-th source of a run; they are summed at the end."""
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     t_end: int = batch[b][1]
@@ -152,7 +152,7 @@ def p2p_sm_1d(
     n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real, h1: real, h2: real,
     rc: real, tiny: real,
 ):  # fmt: skip
-    """As p2p_gm_1d: all targets of a batch go over a tile of sources, and add what it gives to u."""
+    """Compute p2p_gm_1d by tiles: all targets of a batch go over a tile of sources, and add its field to u."""
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
@@ -220,7 +220,7 @@ def p2p_sm_2d(
     n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real, h1: real, h2: real,
     rc: real, tiny: real,
 ):  # fmt: skip
-    """As p2p_sm_1d: each lane takes every LANES-th source of a tile; a target's lanes are summed at the end."""
+    """Compute p2p_sm_1d with lanes: each takes every LANES-th source of a tile; they are summed at the end."""
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     t_end: int = batch[b][1]

@@ -1,10 +1,10 @@
 """Particle-particle with lists: the near field of a periodic Ewald sum, |r| < rc, in the arguments of p2p.py.
 
-In scratch a team lists the runs of sources within reach of its batch, and of these the sources that are within rc of
+A team lists in scratch the runs of sources within reach of its batch, and of these the sources that are within rc of
 the batch's bounding box; then every target goes over that list.  Lanes of hosts are columns of cells, then sources,
-then targets, which nearly all meet each source of the list.
+then targets, of which nearly all are within rc of each source of the list.
 
-Where scratch is full the list is summed, and a new one begun.
+When scratch is full, the list is summed and a new one begun.
 """
 
 from typing import List
@@ -16,10 +16,10 @@ from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
-RUNS = 256  # that scratch has room for
-CAP = 2048  # sources in scratch
-PIECE = 256  # of a run, that is looked at at once
-AHEAD = 3  # sources that are on their way together: roots and polynomials take long
+RUNS = 256  # runs that fit in scratch
+CAP = 2048  # sources that fit in scratch
+PIECE = 256  # sources of a run that are tested at once
+AHEAD = 3  # sources computed at once, which hides the latency of roots and polynomials
 
 
 @pk.function
@@ -27,7 +27,7 @@ def add_block(
     x: real, y: real, z: real, src: pk.View2D[real], found: pk.ScratchView1D[pk.int32], q: int, coef: pk.View1D[real],
     rc2: real, scale: real, tiny: real, acc: List[real],
 ) -> None:  # fmt: skip
-    """Add those of the next AHEAD sources of the list to acc that are closer than rc; scale = 2 / rc2."""
+    """Add the next AHEAD sources of the list to acc, where they are closer than rc; scale = 2 / rc2."""
     dx: List[real] = [0.0] * AHEAD
     dy: List[real] = [0.0] * AHEAD
     dz: List[real] = [0.0] * AHEAD
@@ -91,7 +91,7 @@ def p2p_list(
     n0: int, n1: int, n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real,
     h1: real, h2: real, rc: real, tiny: real,
 ):  # fmt: skip
-    """u[:, i] = near field at target i; xs[:, e] is the place of source e."""
+    """Set u[:, i] to the near field at target i; xs[:, e] is the position of source e."""
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
@@ -144,7 +144,7 @@ def p2p_list(
                 e_begin: int = 0
                 e_end: int = 0
                 if left > 0.0 and c < c_end:
-                    # lanes that are masked off have a negative square, and integers that would overflow
+                    # masked lanes have a negative square, and integers that would overflow
                     first, last = reach(pk.fmax(left, 0.0), z_lo - z_move, z_hi - z_move, h2, n2, images)
                     if last >= p * n2 and first < (p + 1) * n2:
                         row: int = (a_box * n1 + c_box) * n2
@@ -163,11 +163,11 @@ def p2p_list(
             runs: int = pk.parallel_scan(pk.TeamThreadRange(team, some), meet)
             team.team_barrier()
             first_run: int = 0
-            seen: int = 0  # of the sources of that run
+            seen: int = 0  # sources of that run that are tested already
             while first_run < runs:
                 n: int = 0
                 g: int = first_run
-                of: int = first_run  # the run whose image the following ones are in, too
+                of: int = first_run  # first of the consecutive runs in one image
                 segments: int = 0
                 while g < runs and n + PIECE <= CAP:
                     e_first: int = begin[g] + seen

@@ -1,4 +1,4 @@
-"""Sources one after another: the loop that direct sums and sums over lists of clusters share."""
+"""Loop over sources, shared by direct sums and sums over lists of clusters."""
 
 from typing import List
 
@@ -8,14 +8,14 @@ from parki.kernels.pair.laplace import NF, NS, pair
 from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
-NP = 0  # numbers of a source that are the same for all: the first one's are taken
-CENTRED = False  # targets are given from an origin
-AHEAD = 6  # sources whose distances are on their way together: roots take long
+NP = 0  # parameters of a source that are the same for all sources: taken from the first source
+CENTRED = False  # coordinates of targets are relative to an origin
+AHEAD = 6  # sources whose distances are computed at once, which hides the latency of roots
 
 
 @pk.function
 def near(y: real, origin: real) -> real:
-    """A source's coordinate as that of a target is given."""
+    """Return a source's coordinate, relative to the origin of targets if these are `CENTRED`."""
     v: real = y
     if CENTRED:
         v = y - origin
@@ -27,9 +27,9 @@ def add_sources(
     x: real, y: real, z: real, src: pk.View2D[real], begin: int, end: int, ox: real, oy: real, oz: real, tiny: real,
     acc: List[real],
 ) -> None:  # fmt: skip
-    """Add sources begin … end - 1 at a target to acc; a source is (x, y, z, strengths).
+    """Add the fields of sources begin … end - 1 at a target to acc; a source is (x, y, z, strengths).
 
-    The target (x, y, z) is given from the origin (ox, oy, oz) where targets are `CENTRED`.
+    The target (x, y, z) is relative to the origin (ox, oy, oz) if targets are `CENTRED`.
     """
     far: List[real] = [0.0] * NF
     s: List[real] = [0.0] * NS

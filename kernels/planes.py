@@ -1,4 +1,4 @@
-"""Between a real grid, transformed along x in place, and planes of modes kx = const.
+"""Copies between a real grid, transformed along x in place, and planes of modes kx = const.
 
 Neighbours along z are one complex number of that transform: X = E + iO, with E and O the transforms of the even and the
 odd z, and E(kx) = (X(kx) + X*(−kx))/2, O(kx) = (X(kx) − X*(−kx))/2i.  So the grid holds its own half spectrum and needs
@@ -11,18 +11,18 @@ from typing import Tuple
 import pykokkos as pk
 
 real = pk.double
-BOTH = True  # a plane writes its mirror image, −kx, too
+BOTH = True  # a plane also writes its mirror image, −kx
 
 
 @pk.function
 def component(s: int, components: int, stride: int) -> int:
-    """Where the planes have component s of the grid, which has `components` of each right-hand side."""
+    """Return the index in the planes of component s of the grid, which has `components` per right-hand side."""
     return s // components * stride + s % components
 
 
 @pk.function
 def with_image(mode: pk.View1D[pk.int32], i: int, n0: int) -> Tuple[int, int]:
-    """Where the grid has the i-th mode, and where −kx."""
+    """Return the indices in the grid of the i-th mode and of its mirror image, −kx."""
     at: int = mode[i]
     image: int = 0
     if at > 0:
@@ -35,7 +35,7 @@ def planes_gather(
     team: pk.TeamMember, grid: pk.View4D[real], spec: pk.View4D[real], mode: pk.View1D[pk.int32], first: int,
     count: int, components: int, stride: int, n0: int, n1: int, n2: int, planes: int, rows: int, length: int,
 ):  # fmt: skip
-    """Row (m, b) of all components of the planes, zero where the grid, n0 × n1 × n2, has no points."""
+    """Fill row (m, b) of all components of the planes, with zeros where the grid, n0 × n1 × n2, has no points."""
     t: int = team.league_rank()
     s: int = t // (planes * rows)
     m: int = t // rows % planes
@@ -73,7 +73,7 @@ def planes_scatter(
     team: pk.TeamMember, grid: pk.View4D[real], spec: pk.View4D[real], mode: pk.View1D[pk.int32], first: int,
     count: int, components: int, stride: int, n0: int, n1: int, n2: int, planes: int,
 ):  # fmt: skip
-    """The reverse, for the rows b < n1 and z < n2 that the grid has."""
+    """Write the planes back to the grid, for its rows b < n1 and z < n2."""
     t: int = team.league_rank()
     s: int = t // (planes * n1)
     m: int = t // n1 % planes

@@ -1,8 +1,8 @@
 """Proxy charges and potentials of clusters: tensor products of Lagrange polynomials at Chebyshev points.
 
 A cluster's box is (centre x, y, z, half sides x, y, z); its proxy points are centre + half side x node.
-Values at point (k0, k1, k2) of N per direction stand at N (N k0 + k1) + k2.  A side of length 0 has all its points
-in one place.  Polynomials are products of differences, so they are exactly 0 or 1 at the points themselves.
+The value at point (k0, k1, k2) of N per direction has the index N (N k0 + k1) + k2.  On a side of length 0 all points
+coincide.  Polynomials are products of differences, so they are exactly 0 or 1 at the points themselves.
 """
 
 from typing import List
@@ -12,15 +12,15 @@ import pykokkos as pk
 real = pk.double
 N1 = 9  # points per direction
 NC = 1  # charges of a source
-NP = 0  # numbers of a source that are the same for all, behind its charges
+NP = 0  # parameters of a source that are the same for all sources, behind its charges
 NU = 1  # potentials of a target
 BLOCK = 128  # particles whose polynomials are in scratch
-ANTERPOLATE = True  # `transfer` goes from charges to charges; else from potentials to potentials
+ANTERPOLATE = True  # `transfer` takes charges to charges, else potentials to potentials
 
 
 @pk.function
 def lagrange(x: real, nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], value: List[real]) -> None:
-    """All N1 polynomials at x in [-1, 1]; weights[N1 - 1][k] = 1 / product over j != k of node k - node j."""
+    """Evaluate all N1 polynomials at x in [-1, 1]; weights[N1 - 1][k] = 1 / product over j != k of node k - node j."""
     before: real = 1.0
     for k in range(N1):
         value[k] = before * real(weights[N1 - 1][k])
@@ -33,7 +33,7 @@ def lagrange(x: real, nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double]
 
 @pk.function
 def unit(x: pk.double, centre: pk.double, half: pk.double) -> real:
-    """A coordinate of a cluster in [-1, 1]."""
+    """Map a coordinate in a cluster's box to [-1, 1]."""
     v: real = 0.0
     if half > 0.0:
         v = real((x - centre) / half)
@@ -45,7 +45,7 @@ def charges(
     team: pk.TeamMember, leaf: pk.View2D[pk.int32], src: pk.View2D[real], box: pk.View2D[pk.double],
     nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], charge: pk.View2D[real],
 ):  # fmt: skip
-    """charge[node][k NC + n] = sum over sources (x, y, z, charges) first … end - 1 of leaf (node, first, end)."""
+    """Set charge[node][k NC + n] from sources (x, y, z, charges) first … end - 1 of leaf (node, first, end)."""
     b: int = team.league_rank()
     node: int = leaf[b][0]
     first: int = leaf[b][1]
@@ -101,7 +101,7 @@ def potentials(
     team: pk.TeamMember, leaf: pk.View2D[pk.int32], xt: pk.View2D[real], box: pk.View2D[pk.double],
     nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], phi: pk.View2D[real], u: pk.View2D[real],
 ):  # fmt: skip
-    """u[n][i] += potentials of the leaf's cluster, phi[n][node N1³ + k], at its targets i."""
+    """Add the potentials of the leaf's cluster, phi[n][node N1³ + k], at its targets i to u[n][i]."""
     b: int = team.league_rank()
     node: int = leaf[b][0]
     first: int = leaf[b][1]
@@ -144,12 +144,12 @@ def transfer(
     nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], given: pk.View2D[real], made: pk.View2D[real], m: int,
     n: int,
 ):  # fmt: skip
-    """Add to the values of cluster item[b][0], n points a direction, those of clusters item[b][1] … item[b][2] - 1.
+    """Add values of clusters item[b][1] … item[b][2] - 1 to those of cluster item[b][0], n points per direction.
 
-    ANTERPOLATE: charges (cluster, point x NC) of m points a direction become those of n at the polynomials of the
-    cluster that takes them (upward; fewer points of the same box).  Else potentials (NU, cluster x point) of m are
-    interpolated at the points of the cluster that takes them (downward; more points of the same box).  One axis after
-    the other, for one plane of points at a time.
+    ANTERPOLATE: charges (cluster, point x NC) at m points per direction become charges at n points, by the polynomials
+    of the receiving cluster (upward; fewer points of the same box).  Else potentials (NU, cluster x point) at m points
+    are interpolated at the points of the receiving cluster (downward; more points of the same box).  The axes follow
+    one after another, for one plane of points at a time.
     """
     b: int = team.league_rank()
     to: int = item[b][0]
@@ -161,7 +161,7 @@ def transfer(
     for c in range(begin, end):
 
         def polynomials(e: int):
-            """values[(d n + j) m + i]: what value i gives to value j."""
+            """Set values[(d n + j) m + i], the factor of value i in value j along axis d."""
             d: int = e // (m * n)
             j: int = e // m % n
             i: int = e % m

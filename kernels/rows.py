@@ -1,6 +1,7 @@
-"""Rows of sources: points, charges and constants in the order of a tree; a crowd in one place as one source.
+"""Rows of sources: points, charges and constants in the order of a tree; coincident sources merged to one.
 
-A row is (x, y, z, NC charges, NP constants).  A crowd is summed in pieces, and the sums of its pieces two by two.
+A row is (x, y, z, NC charges, NP constants).  A crowd, sources at one point, is summed in pieces, and the sums of its
+pieces pairwise.
 """
 
 from typing import List
@@ -9,14 +10,14 @@ import pykokkos as pk
 
 real = pk.double
 NC = 1  # charges of a source
-NP = 0  # numbers of a source that are the same for all
-SUMS = 8  # partial sums of a piece, 1, 2, 4 or 8; a piece has at least as many sources
+NP = 0  # parameters of a source that are the same for all sources
+SUMS = 8  # partial sums of a piece, 1, 2, 4 or 8; a piece has at least SUMS sources
 
 
 @pk.workunit
 def source_rows(j: int, x: pk.View2D[real], charge: pk.View2D[real], constant: pk.View1D[real],
                 order: pk.View1D[pk.int32], src: pk.View2D[real]):  # fmt: skip
-    """Make row j, of source order[j]; x is sorted already."""
+    """Make row j from source order[j]; x is sorted already."""
     i: int = order[j]
     for d in range(3):
         src[j][d] = x[d][j]
@@ -28,7 +29,7 @@ def source_rows(j: int, x: pk.View2D[real], charge: pk.View2D[real], constant: p
 
 @pk.workunit
 def crowd_sums(b: int, piece: pk.View2D[pk.int32], src: pk.View2D[real], part: pk.View2D[real]):
-    """part[b][n] = sum of charge n of sources piece[b][0] … piece[b][1] - 1."""
+    """Set part[b][n] to the sum of charge n of sources piece[b][0] … piece[b][1] - 1."""
     first: int = piece[b][0]
     end: int = piece[b][1]
     whole: int = end - (end - first) % SUMS
@@ -54,9 +55,9 @@ def crowd_sums(b: int, piece: pk.View2D[pk.int32], src: pk.View2D[real], part: p
 @pk.workunit
 def crowd_rows(k: int, crowd: pk.View2D[pk.int32], piece: pk.View2D[pk.int32], part: pk.View2D[real],
                src: pk.View2D[real], place: int):  # fmt: skip
-    """Make row place + k, of crowd k: its first source, and its pieces crowd[k][1] … crowd[k][2] - 1.
+    """Make row place + k from crowd k: its first source, and the sums of pieces crowd[k][1] … crowd[k][2] - 1.
 
-    Sums of pieces stand on a stack in `part`, of which the last two are added piece[b][2] times after piece b.
+    Sums of pieces are on a stack in `part`; after piece b its top two are added, piece[b][2] times.
     """
     source: int = crowd[k][0]
     begin: int = crowd[k][1]

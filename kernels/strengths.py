@@ -1,11 +1,12 @@
-"""What a source spreads: its strengths times its window W, or (COMB) the Stokes double layer, alone or with the single.
+"""Quantities that a source spreads: strengths times window W, or (COMB) Stokes double layer, alone or with the single.
 
-A source is (x, y, z, NS strengths of the first right-hand side, those of the second, …): first what is spread, q or f,
-or (COMB) f, q, n, without f if not SINGLE.  COMB has the components F = f W + q (n.grad) W + n (q.grad) W, three, and
-tau = (q.n) W.  Component c of right-hand side r is component r NC + c of the grid.
+A source is (x, y, z, NS strengths of the first right-hand side, those of the second, …).  Strengths that are spread
+come first: q or f, or (COMB) f, q, n, without the single layer's f if not SINGLE.  COMB has four components: the three
+of F = f W + q (n.grad) W + n (q.grad) W, and tau = (q.n) W.  Component c of right-hand side r is component r NC + c of
+the grid.
 
 With SKEW the axes of the grid are those of a triclinic box: x, y, z are coordinates along its sides, and six numbers
-follow after n: q and n as directions in these coordinates, along which the gradients are taken.
+follow n: q and n as directions in these coordinates, along which the gradients are taken.
 """
 
 from typing import List
@@ -15,22 +16,22 @@ import pykokkos as pk
 real = pk.double
 coord = real  # type of the sources
 RHS = 1  # right-hand sides
-NC = 1  # components of each
+NC = 1  # components of a right-hand side
 COMB = False
 SINGLE = True
 SKEW = False
-NS = (1 - COMB) * NC + COMB * (6 + 3 * SINGLE + 6 * SKEW)  # more if some are not spread
-Q = 3 * SINGLE  # where q begins
-ALONG_Q = Q + 6 * SKEW  # where its direction on the grid begins
-SYMMETRIC = (0, 1, 2, 1, 3, 4, 2, 4, 5)  # where an entry of a symmetric matrix is among its six
+NS = (1 - COMB) * NC + COMB * (6 + 3 * SINGLE + 6 * SKEW)  # strengths of a right-hand side; more if some are not spread
+Q = 3 * SINGLE  # index of q among the strengths
+ALONG_Q = Q + 6 * SKEW  # index of q as a direction on the grid
+SYMMETRIC = (0, 1, 2, 1, 3, 4, 2, 4, 5)  # index of a symmetric 3 x 3 matrix's entry among its six numbers
 NM = (1 - COMB) * NC + COMB * (7 + 3 * SINGLE + 3 * SKEW)  # moments
 
 
 @pk.function
 def moments(src: pk.View2D[coord], e: int, r: int, at: int, m: List[real]) -> None:
-    """From m[at] on: what the components of right-hand side r of source e are made of.
+    """Set the moments of right-hand side r of source e, from m[at] on.
 
-    These are its strengths, or f, q.n and qn + nq: xx xy xz yy yz zz, or nine with SKEW, directions second.
+    Moments are the strengths, or (COMB) f, q.n and qn + nq: xx xy xz yy yz zz, or with SKEW nine, directions second.
     """
     s: int = 3 + r * NS
     if COMB:
@@ -60,9 +61,9 @@ def moments(src: pk.View2D[coord], e: int, r: int, at: int, m: List[real]) -> No
 def along_z(
     m: List[real], at: int, wx: real, gx: real, wy: real, gy: real, value: List[real], tilt: List[real]
 ) -> None:
-    """Component c of a row of grid points is value[c] W(z) + tilt[c] W'(z); g = slope of w.  No tilt but in F.
+    """Set value and tilt of a row along z, whose component c is value[c] W(z) + tilt[c] W'(z); g = slope of w.
 
-    m[at] is the first of the moments.
+    m[at] is the first of the moments.  Only F has a tilt.
     """
     w: real = wx * wy
     if COMB:

@@ -1,6 +1,6 @@
-"""Particles and the surfaces of boxes: check values of particles, and fields of equivalents at particles.
+"""Sums between particles and the surfaces of boxes: check values of particles, fields of equivalents at particles.
 
-Values of the box at place c of octet b stand in [b][component x points + point][c].  `surface` are the points for the
+The values of the box at place c of octet b are [b][component x points + point][c].  `surface` has the points for the
 box of half side 1.
 """
 
@@ -12,9 +12,9 @@ from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.particles import add_sources
 
 real = pk.double
-NP = 0  # numbers of a source that are the same for all
-TRUE_SIZE = False  # surfaces are as large as their boxes, not those of the unit box
-AHEAD = 6  # surface points whose distances are on their way together: roots take long
+NP = 0  # parameters of a source that are the same for all sources
+TRUE_SIZE = False  # surfaces have the size of their boxes, else that of the unit box
+AHEAD = 6  # surface points whose distances are computed at once, which hides the latency of roots
 
 
 @pk.workunit
@@ -22,9 +22,10 @@ def check_values(
     team: pk.TeamMember, item: pk.View2D[pk.int32], box: pk.View2D[pk.double], factor: pk.View2D[real],
     surface: pk.View2D[real], span: pk.View2D[pk.int32], src: pk.View2D[real], value: pk.View3D[real], points: int,
 ):  # fmt: skip
-    """Add to check values of box item[b][0], which is [1], [2] of `value`, the ranges span[[3]] … span[[4] - 1].
+    """Add the sources of ranges span[item[b][3]] … span[item[b][4] - 1] to the check values of box item[b][0].
 
-    A box is (centre, half side), a source (x, y, z, strengths); factor[box] multiplies the components.
+    In `value` the box has octet item[b][1] and place item[b][2].  A box is (centre, half side), a source
+    (x, y, z, strengths); factor[box] multiplies the components.
     """
     b: int = team.league_rank()
     node: int = item[b][0]
@@ -58,11 +59,10 @@ def fields(
     other: pk.View1D[pk.int32], slot: pk.View1D[pk.int32], box: pk.View2D[pk.double], factor: pk.View2D[real],
     surface: pk.View2D[real], constant: pk.View2D[real], value: pk.View3D[real], points: int,
 ):  # fmt: skip
-    """Add to u, at targets item[b][0] … [0] + [1] - 1, the fields of boxes other[[2]] … other[[3] - 1].
+    """Add the fields of boxes other[item[b][2]] … other[item[b][3] - 1] to u, at item[b][1] targets from item[b][0] on.
 
-    Box c is at place slot[c] % 8 of octet slot[c] // 8; constant[c] stands behind its equivalents, and factor[c]
-    multiplies the components of its field.  A box is (centre, 1 / half side, half side).  Targets are apart from the
-    surfaces.
+    Box c is at place slot[c] % 8 of octet slot[c] // 8; constant[c] follows its equivalents, and factor[c] multiplies
+    the components of its field.  A box is (centre, 1 / half side, half side).  Targets are apart from the surfaces.
     """
     b: int = team.league_rank()
     first: int = item[b][0]

@@ -1,8 +1,8 @@
-"""Dense steps of expansions on octets: values (octet, row, 8 siblings), a lane for each sibling.
+"""Dense steps of expansions on octets: values (octet, row, 8 siblings), one lane per sibling.
 
 Values at surface points, rows component x points + point, are folded into reflection classes and back: even and odd
-combinations under the G = 8 reflections, or under none, G = 1.  Operators are a small matrix for each class.
-Reflection g takes child o to child o ^ g, so that the 8 children of a box taken together fall into the same classes.
+combinations under the G = 8 reflections, or without symmetry, G = 1.  An operator is a small matrix for each class.
+Reflection g takes child o to child o ^ g, so that the 8 children of a box, taken together, have the same classes.
 """
 
 from typing import List
@@ -11,14 +11,14 @@ import pykokkos as pk
 
 real = pk.double
 G = 8  # reflections, 1 without symmetry
-ADD = False  # `products` adds to what is there
-ROWS = 8  # of a tile: their entries of a column lie next to each other
-OCTETS = 2  # a matrix is read once for so many
+ADD = False  # `products` adds to `made` instead of replacing it
+ROWS = 8  # rows of a tile: their entries of a column are contiguous
+OCTETS = 2  # octets for which a matrix is read once
 
 
 @pk.function
 def combine(v: List[real]) -> None:
-    """Sums over g of (-1)^(bits that g and c share) v[g] in the place of v[c]."""
+    """Replace v[c] by the sum over g of (-1)^(bits that g and c share) v[g]."""
     a: real = 0.0
     for i in range(4):
         a = v[2 * i]
@@ -39,9 +39,9 @@ def fold(
     team: pk.TeamMember, value: pk.View3D[real], orbit: pk.View2D[pk.int32], row: pk.View2D[pk.int32],
     weight: pk.View2D[real], made: pk.View3D[real], points: int, orbits: int, work: int,
 ):  # fmt: skip
-    """Class values of surface values; work = components x orbits.
+    """Fold surface values into class values; work = components x orbits.
 
-    orbit[o] are the points of an orbit by reflection, row[k orbits + o] the rows of its class values or -1.
+    orbit[o] has the points of an orbit by reflection, row[k orbits + o] the rows of its class values or -1.
     """
     q: int = team.league_rank()
 
@@ -69,7 +69,7 @@ def unfold(
     team: pk.TeamMember, given: pk.View3D[real], own: pk.View2D[pk.int32], row: pk.View2D[pk.int32],
     weight: pk.View2D[real], value: pk.View3D[real], points: int, orbits: int, work: int,
 ):  # fmt: skip
-    """Surface values of class values; own[o] are the points of an orbit, and -1 for those that come again."""
+    """Unfold class values to surface values; own[o] has the points of an orbit, and -1 for repeated points."""
     q: int = team.league_rank()
 
     def one(e: int):
@@ -97,9 +97,10 @@ def fold_children(
     team: pk.TeamMember, value: pk.View3D[real], below: pk.View2D[pk.int32], image: pk.View2D[pk.int32],
     row: pk.View2D[pk.int32], made: pk.View3D[real], points: int, work: int,
 ):  # fmt: skip
-    """Class values of the 8 children of each sibling; below[q][lane] is their octet or -1, work = components x points.
+    """Fold the values of the 8 children of each sibling; below[q][lane] is their octet or -1.
 
-    image[g] says where reflection g takes each point; row[k] are the first rows of component k by class.
+    work = components x points; image[g] maps each point to its image by reflection g; row[k] has the first row of
+    component k in each class.
     """
     q: int = team.league_rank()
 
@@ -128,7 +129,7 @@ def unfold_children(
     team: pk.TeamMember, given: pk.View3D[real], below: pk.View2D[pk.int32], image: pk.View2D[pk.int32],
     row: pk.View2D[pk.int32], value: pk.View3D[real], points: int, work: int,
 ):  # fmt: skip
-    """Add to the surface values of the 8 children of each sibling; arguments as in `fold_children`."""
+    """Add unfolded values to the surface values of the 8 children of each sibling; arguments as in `fold_children`."""
     q: int = team.league_rank()
 
     def one(e: int):
@@ -158,7 +159,7 @@ def multiply(
 ) -> None:  # fmt: skip
     """Add a tile of ROWS rows times the class values of OCTETS octets from `first` on to acc[octet ROWS + row].
 
-    The last octet stands for those that are not there.
+    Octets beyond the last read the last one.
     """
     q: List[int] = [0] * OCTETS
     for a in range(OCTETS):
@@ -180,9 +181,9 @@ def products(
     team: pk.TeamMember, part: pk.View2D[pk.int32], table: pk.View2D[real], given: pk.View3D[real],
     made: pk.View3D[real], octets: int, groups: int,
 ):  # fmt: skip
-    """The matrix of a class times class values, of OCTETS octets; a league of classes x groups, class by class.
+    """Multiply the class values of OCTETS octets by the matrix of their class; the league is classes x groups.
 
-    part[c] = first row read, columns, first row written, rows, first line of the table; table[line] are the entries of
+    part[c] = first row read, columns, first row written, rows, first line of the table; table[line] has the entries of
     ROWS rows in one column, tile after tile.
     """
     c: int = team.league_rank() // groups
@@ -221,9 +222,9 @@ def solve(
     team: pk.TeamMember, part: pk.View3D[pk.int32], left: pk.View2D[real], right: pk.View2D[real],
     given: pk.View3D[real], made: pk.View3D[real], octets: int, groups: int, most: int,
 ):  # fmt: skip
-    """Two operators one after the other: as `products` by part[0] and the table `left`, then by part[1] and `right`.
+    """Apply two operators like `products`: first part[0] with the table `left`, then part[1] with `right`.
 
-    What is between stays in scratch; it has no more than `most` rows in a class, a multiple of ROWS.
+    The values between them stay in scratch; they have at most `most` rows in a class, a multiple of ROWS.
     """
     c: int = team.league_rank() // groups
     first: int = team.league_rank() % groups * OCTETS

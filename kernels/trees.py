@@ -8,14 +8,14 @@ Child codes are 4 x + 2 y + z, each bit telling whether a coordinate is not belo
 import pykokkos as pk
 
 real = pk.double
-AT_ONCE = False  # places of a piece's points by prefix sums of four counts in 16 bits each; else one after another
-BOUNDS = True  # whether `piece_place` finds bounds of children
-SLOTS = 48  # numbers that are looked at together: 16 records
+AT_ONCE = False  # places of a piece's points by prefix sums of four 16-bit counts, else one point after another
+BOUNDS = True  # `piece_place` finds the bounds of children
+SLOTS = 48  # numbers compared at once: 16 records
 
 
 @pk.workunit(scratch=[(real, lambda p: 6 * SLOTS)])
 def piece_bounds(team: pk.TeamMember, x: pk.View2D[real], piece: pk.View2D[pk.int32], bound: pk.View2D[real]):
-    """bound[k] = lowest x, y, z of a piece, and the negatives of the highest; from x[d][i]."""
+    """Set bound[k] to the lowest x, y, z of a piece, and the negatives of the highest, from x[d][i]."""
     k: int = team.league_rank()
     first: int = piece[k][0]
     n: int = piece[k][1]
@@ -52,7 +52,7 @@ def piece_bounds(team: pk.TeamMember, x: pk.View2D[real], piece: pk.View2D[pk.in
 @pk.workunit
 def piece_count(team: pk.TeamMember, record: pk.View2D[real], piece: pk.View2D[pk.int32], middle: pk.View2D[real],
                 code: pk.View1D[pk.uint8], count: pk.View2D[pk.int64]):  # fmt: skip
-    """code[i] = child of each point; count[k] = points of children 0 to 3, and 4 to 7, in 16 bits each."""
+    """Set code[i] to the child of each point, count[k] to the points of children 0 to 3, and 4 to 7, 16 bits each."""
     k: int = team.league_rank()
     first: int = piece[k][0]
     end: int = first + piece[k][1]
@@ -100,10 +100,10 @@ def piece_count(team: pk.TeamMember, record: pk.View2D[real], piece: pk.View2D[p
 def piece_place(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[pk.int32], piece: pk.View2D[pk.int32],
                 code: pk.View1D[pk.uint8], at: pk.View2D[pk.int32], count: pk.View2D[pk.int32], out: pk.View1D[real],
                 order_out: pk.View1D[pk.int32], bound: pk.View3D[real]):  # fmt: skip
-    """Records of a piece to their children, and, with BOUNDS, bounds of each child's as in `piece_bounds`.
+    """Move the records of a piece to their children; with BOUNDS, also find each child's bounds as in `piece_bounds`.
 
-    at[k][c], count[k][c] = where those of child c go, and how many they are; bounds of none are left as they are.
-    out = the numbers of all records, one after another.
+    at[k][c], count[k][c] = first place and number of the records of child c; bounds of an empty child are not changed.
+    out has the numbers of all records, one after another.
     """
     k: int = team.league_rank()
     first: int = piece[k][0]
@@ -205,7 +205,7 @@ def piece_place(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[p
 @pk.workunit
 def piece_copy(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[pk.int32], piece: pk.View2D[pk.int32],
                out: pk.View2D[real], order_out: pk.View1D[pk.int32]):  # fmt: skip
-    """The records of a piece to the same places of other arrays."""
+    """Copy the records of a piece to the same places of other arrays."""
     k: int = team.league_rank()
     first: int = piece[k][0]
     end: int = first + piece[k][1]
@@ -221,7 +221,7 @@ def piece_copy(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[pk
 
 @pk.workunit
 def unpack(i: int, record: pk.View2D[real], x: pk.View2D[real]):
-    """x[:, i] = record[i]."""
+    """Set x[:, i] = record[i]."""
     x[0][i] = record[i][0]
     x[1][i] = record[i][1]
     x[2][i] = record[i][2]

@@ -1,7 +1,7 @@
-"""The virial of modes: sums over lines of modes, before these are multiplied; see `convolve.py` for the planes.
+"""Virial of modes: sums over lines of modes before the multiplication; see `convolve.py` for the planes.
 
-With the transform v of what sources spread, a mode counts |v|^2 times a number: green, and slope times the products
-xx xy xz yy yz zz of its wave vector.
+With the transform v of the spread sources, a mode contributes |v|^2 times seven numbers: green, and slope times the
+products xx xy xz yy yz zz of its wave vector.
 """
 
 from typing import List
@@ -20,7 +20,7 @@ def line_virials(
     ky: pk.View1D[real], kz: pk.View1D[real], weight: pk.View1D[real], out: pk.View2D[real], first: int, count: int,
     rows: int, length: int, s01: real, s02: real, s12: real,
 ):  # fmt: skip
-    """out[a rows + b] = the sums over line b of plane a, times weight[a]; spec has the planes from first on."""
+    """Set out[a rows + b] to the sums over line b of plane a, times weight[a]; spec has the planes from first on."""
     m: int = team.league_rank() // rows
     b: int = team.league_rank() - m * rows
     a: int = first + m

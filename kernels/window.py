@@ -1,4 +1,4 @@
-"""The window function of spreading and interpolation: where a point's taps begin on the grid, and their values.
+"""Window function of spreading and interpolation: a point's first tap on the grid, and the values of its taps.
 
 The grid has P more points than the box in each direction, so no tap wraps (`halo.py`): P // 2 below the box, the rest
 above.  window[d][k] and slope[d][k] = polynomial of tap k and of its derivative by the grid point's position, highest
@@ -18,26 +18,26 @@ HALF = 0.5 * P
 
 @pk.function
 def first_tap(x: coord, s: coord) -> int:
-    """A point's first tap, as a grid point counted from the margin's begin."""
+    """Return a point's first tap, as a grid point counted from the begin of the margin."""
     return int(pk.ceil(x * s - HALF)) + P // 2
 
 
 @pk.function
 def offset(x: coord, s: coord) -> real:
-    """A point's offset from mid-cell, in grid points."""
+    """Return a point's offset from mid-cell, in grid points."""
     g: coord = x * s - HALF
     return real(pk.ceil(g) - g - 0.5)
 
 
 @pk.function
 def anchor(x: coord, s: coord) -> Tuple[int, real]:
-    """A point's first tap and its offset."""
+    """Return a point's first tap and its offset."""
     return first_tap(x, s), offset(x, s)
 
 
 @pk.function
 def tap(window: pk.View2D[real], k: int, t: real) -> real:
-    """The value of tap k at offset t."""
+    """Return the value of tap k at offset t."""
     w: real = window[0][k]
     for d in range(1, DEGREE + 1):
         w = w * t + window[d][k]
@@ -46,7 +46,7 @@ def tap(window: pk.View2D[real], k: int, t: real) -> real:
 
 @pk.function
 def taps(window: pk.View2D[real], k: int, tx: real, ty: real, tz: real) -> Tuple[real, real, real]:
-    """The values of tap k at three offsets."""
+    """Return the values of tap k at three offsets."""
     wx: real = window[0][k]
     wy: real = wx
     wz: real = wx
@@ -60,6 +60,6 @@ def taps(window: pk.View2D[real], k: int, tx: real, ty: real, tz: real) -> Tuple
 
 @pk.function
 def slope_tap(slope: pk.View2D[real], k: int, t: real, s: coord) -> real:
-    """The slope of tap k at offset t, per length."""
+    """Return the slope of tap k at offset t, per length."""
     w: real = tap(slope, k, t)
     return real(s) * w

@@ -52,7 +52,7 @@ _ERRORS = """
 Raises
 ------
 ValueError, TypeError
-    For input that does not fit, naming the argument, what was found and what was expected.
+    For input that does not fit, naming the argument, the value found and the value expected.
 KernelError
     For a kernel's file that is not there, or not in the language of the kernels.
 """
@@ -80,7 +80,7 @@ array (Nt,) or (components, Nt)
 Raises
 ------
 ValueError, TypeError
-    For input that does not fit, naming the argument, what was found and what was expected.
+    For input that does not fit, naming the argument, the value found and the value expected.
 NotImplementedError
     When a derivative is asked for that there is not.
 

@@ -11,7 +11,7 @@ NOUT = 3
 
 @pk.function
 def along(nx: real, ny: real, nz: real, v: List[real]) -> Tuple[real, real]:
-    """n.v."""
+    """Return n.v, real and imaginary part."""
     return nx * v[0] + ny * v[2] + nz * v[4], nx * v[1] + ny * v[3] + nz * v[5]
 
 
@@ -19,7 +19,7 @@ def along(nx: real, ny: real, nz: real, v: List[real]) -> Tuple[real, real]:
 def multiply(
     kx: real, ky: real, kz: real, nx: real, ny: real, nz: real, g: real, v: List[real], w: List[real]
 ) -> None:  # fmt: skip
-    """One mode."""
+    """Set w to the multiplied mode v."""
     re, im = along(nx, ny, nz, v)
     w[0] = g * (v[0] - nx * re)
     w[1] = g * (v[1] - nx * im)

@@ -2,8 +2,8 @@
 
 The function `radial` gives out[0] = phi and out[1] = phi'/r for NP parameters p; at r = 0 it gives the limit if there
 is one, else 0.  Screened, far has the far part F(r^2) and its derivative by r^2, as far as they are used:
-u = q (phi - F), q (phi'/r - 2 F') r.  The virial, xx xy xz yy yz zz of r times the gradient, comes with the gradient;
-that of the far part has a and b more, on the diagonal and times r r.
+u = q (phi - F), q (phi'/r - 2 F') r.  The virial, xx xy xz yy yz zz of r times the gradient, needs the gradient; that
+of the far part has two more terms: a on the diagonal, and b times r r.
 """
 
 from typing import List
@@ -20,7 +20,7 @@ VIRIAL = False
 NU = 1 * VALUE + 3 * GRADIENT + 6 * VIRIAL
 SCREENED = False
 NF = 1 * VALUE + 1 * GRADIENT + 2 * VIRIAL
-SLOPE = 1 * VALUE  # where the gradient begins
+SLOPE = 1 * VALUE  # index of the gradient's first component
 ROOM = max(NP, 1)
 
 

@@ -1,4 +1,4 @@
-"""Stokes single and double layer, linear in what sources carry: u = f/r + r (r.f)/r^3 - 6 r (r.S r)/r^5.
+"""Stokes single and double layer, linear in the strengths: u = f/r + r (r.f)/r^3 - 6 r (r.S r)/r^5.
 
 S = (q n + n q)/2 is symmetric.
 """

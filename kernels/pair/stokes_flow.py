@@ -3,9 +3,9 @@
     u = f/r + r (r.f)/r^3 + c r/r^3 + t x r/r^3 - 6 r (r.S r)/r^5
     p = 2 r.f/r^3 + 4 tr S/r^3 - 12 (r.S r)/r^5
 
-with laplacian u = grad p away from sources.  S is symmetric, (q n + n q)/2 for a double layer.  A source holds those of
-f, c, t, S that are chosen, in this order.  With `SPHERE` the flow of f is that of spheres further apart than their
-diameter 2 a (Rotne, Prager, Yamakawa): u gains 2 a^2/3 [f/r^3 - 3 r (r.f)/r^5], which is free of pressure.
+with laplacian u = grad p away from sources.  S is symmetric, (q n + n q)/2 for a double layer.  A source holds the
+chosen ones of f, c, t, S, in this order.  With `SPHERE` the flow of f is that of spheres further apart than their
+diameter 2 a (Rotne, Prager, Yamakawa): u gains 2 a^2/3 [f/r^3 - 3 r (r.f)/r^5], which has no pressure.
 """
 
 from typing import List
@@ -37,7 +37,7 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
     """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
     w2: real = w * w
     w3: real = w2 * w
-    g: real = 0.0  # what multiplies r
+    g: real = 0.0  # factor of r
     p: real = 0.0
     if FLOW:
         g += s[C] * w3

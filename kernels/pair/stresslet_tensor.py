@@ -1,4 +1,4 @@
-"""Stokes double layer, linear in what sources carry: u = -6 r (r.S r)/r^5 with S = (q n + n q)/2, symmetric."""
+"""Stokes double layer, linear in the strengths: u = -6 r (r.S r)/r^5 with S = (q n + n q)/2, symmetric."""
 
 from typing import List
 

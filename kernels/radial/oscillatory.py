@@ -9,7 +9,7 @@ import pykokkos as pk
 
 real = pk.double
 NP = 1  # k
-SERIES_BELOW = 0.25  # x^2: the first term left out is 1e-17 of the sum
+SERIES_BELOW = 0.25  # x^2 below which h is summed as a series, whose first omitted term is 1e-17 of the sum
 SERIES = (
     -14.0 / 1307674368000.0,
     12.0 / 6227020800.0,

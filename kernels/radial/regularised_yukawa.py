@@ -13,6 +13,6 @@ def radial(r2: real, w: real, p: List[real], out: List[real]) -> None:
     """Set out to phi, phi'/r; w = 1/r or 0 for a coincident pair."""
     s2: real = r2 + p[1] * p[1]
     v: real = pk.rsqrt(s2)
-    phi: real = pk.exp(-p[0] * (s2 * v)) * v  # v comes last: it is what takes long
+    phi: real = pk.exp(-p[0] * (s2 * v)) * v  # v comes last, because its root takes longest
     out[0] = phi
     out[1] = -((v + p[0]) * v) * phi

@@ -1,4 +1,4 @@
-"""The calls of `parki.ewald`: plans, and one-shot sums, each a plan used once; `stokes` has those of Stokes flow."""
+"""Calls of `parki.ewald`: plans, and one-shot sums, each a plan used once; `stokes` has the sums of Stokes flow."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def plan(
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
 
-    A plan serves any number of densities, and points that move: parameters are chosen, points sorted and kernels
-    compiled once.
+    A plan serves any number of densities, and points that move: choosing parameters, sorting points and compiling
+    kernels happen once.
 
     Parameters
     ----------
@@ -68,13 +68,14 @@ def plan(
     kappa : float, optional
         Inverse screening length κ of ``"yukawa"``, in the inverse of the points' unit of length.
     gradient : False, True or "only", default False
-        Sum the gradient besides ``"laplace"`` or ``"yukawa"``, in one pass; with ``"only"`` the gradient alone, of
-        ``"stokes_sl"``, too.
+        With True, sum ``"laplace"`` or ``"yukawa"`` and its gradient in one pass; with ``"only"`` the gradient alone,
+        also of ``"stokes_sl"``.
     exclude : array (2, M) or tuple, optional
-        Pairs of particles that the sum leaves out, a pair a column, each once; with targets apart pairs of a target and
-        a source.  A tuple is (pairs, scale), with the factor, or factors (M,), that remain of these pairs, or lists by
-        target (begin, partners) or (begin, partners, scale).  In a periodic cell the nearest image of a pair is left
-        out.  The tolerance is that of the sum that remains; the first call may choose parameters anew for it.
+        Pairs of particles that the sum leaves out, one pair per column, each once; if targets are not the sources,
+        pairs of a target and a source.  A tuple is (pairs, scale), with the factor or factors (M,) by which these pairs
+        are kept, or lists by target (begin, partners) or (begin, partners, scale).  In a periodic cell the nearest
+        image of a pair is left out.  The tolerance is relative to the remaining sum, for which the first call may
+        choose parameters anew.
 
     Returns
     -------
@@ -84,9 +85,9 @@ def plan(
     Raises
     ------
     ValueError, TypeError
-        For input that does not fit, naming the argument, what was found and what was expected.
+        For input that does not fit, naming the argument, the value found and the value expected.
     MemoryError
-        Where the plan would need more memory of the host than is free, naming the options that lower it.
+        If the plan would need more memory of the host than is free, naming the options that lower the need.
 
     Warns
     -----
@@ -126,7 +127,7 @@ def laplace(
 def laplace(trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any) -> Any:
     """Return the Laplace potential Σ q/r, coincident pairs skipped.
 
-    Fully periodic, it is zero on average over the box; the user guide on boxes says which constants are fixed with
+    With three periodic directions its average over the box is zero; the user guide on boxes lists the constants for
     other periodicities.  There is no factor 1/4π: results are in units of the charges over the points' unit of length.
 
     Parameters
@@ -149,18 +150,18 @@ def laplace(trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions 
     Raises
     ------
     ValueError, TypeError
-        For input that does not fit, naming the argument, what was found and what was expected.
+        For input that does not fit, naming the argument, the value found and the value expected.
     MemoryError
-        Where the sum would need more memory of the host than is free, naming the options that lower it.
+        If the sum would need more memory of the host than is free, naming the options that lower the need.
 
     Warns
     -----
     PrecisionWarning
         For a tolerance below the reach of the points' type; the best possible is computed.
     NetDensityWarning
-        For a net charge, or force, in a fully periodic box; the convention by which the sum converges is named.
+        For a net charge or force in a fully periodic box; the warning names the convention by which the sum converges.
     CancellationWarning
-        By `return_error`, for a sum that is so small for its parts that its relative error says little.
+        With `return_error`, if the sum is so small compared with its parts that its relative error says little.
 
     See Also
     --------
@@ -244,7 +245,7 @@ def laplace_dipole(
 ) -> Any:
     """Return the potential of dipoles, Σ d·r/r³ with r = target − source.
 
-    Fully periodic, it has no surface term: a conductor surrounds the crystal.
+    With three periodic directions the potential has no surface term: a conductor surrounds the crystal.
 
     Parameters
     ----------
@@ -320,7 +321,7 @@ def once(
     name: str, trg: AnyArray, src: AnyArray, strengths: tuple[AnyArray, ...], options: EwaldOptions | None,
     keywords: dict[str, Any], kappa: float | None = None,
 ) -> Any:  # fmt: skip
-    """Make a plan of the kernel of this name, and return its sum, in a tuple with the reports that options ask for."""
+    """Sum once by a plan of the named kernel; return the sum, in a tuple with the reports that options ask for."""
     given = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     with _together(options, keywords, name):
         resolved = EwaldOptions.resolve(options, {k: a for k, a in given.items() if a is not None}, **keywords)
@@ -331,13 +332,13 @@ def once(
 
 
 def _together(options: EwaldOptions | None, keywords: dict[str, Any], call: str) -> AbstractContextManager[Any]:
-    """Return the context of a call's checks, whose errors are raised on all ranks if there is a communicator."""
+    """Return the context of a call's checks, which raises errors on all ranks if there is a communicator."""
     comm = keywords.get("comm", options.comm if isinstance(options, EwaldOptions) else None)
     return ranks.ALONE if comm is None else ranks.together(comm, f"calling {call}", call=call)
 
 
 def over(method: Ewald) -> Ewald:
-    """Return a method over the ranks of its options' communicator: itself without one, and for a single rank."""
+    """Return a method over the ranks of its options' communicator, or itself without one or with a single rank."""
     if method.options.comm is None:
         return method
     from parki.distributed.bricks import method as bricks

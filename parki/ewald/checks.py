@@ -14,11 +14,11 @@ from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 
-MOST_RHS = 8  # right-hand sides that go through the stages at once
-GRID_BYTES = 1 << 30  # most bytes of a grid of several right-hand sides; that of a single one may be larger
-NEUTRAL = {"float64": 1e-8, "float32": 1e-6}  # net over moduli, up to which a density is neutral but for rounding
-STEEPEST = 1e4  # largest κ times the longest side: polynomials of the near field have no more terms
-MOST_SUMS = 64  # numbers of a target that the near field holds in registers
+MOST_RHS = 8  # right-hand sides, at most, that pass through the stages at once
+GRID_BYTES = 1 << 30  # bytes, at most, of a grid of several right-hand sides; a grid of one may be larger
+NEUTRAL = {"float64": 1e-8, "float32": 1e-6}  # net density over sum of moduli, at most, that rounding explains
+STEEPEST = 1e4  # largest κ times the longest side, which limits the terms of near-field polynomials
+MOST_SUMS = 64  # numbers per target, at most, that the near field holds in registers
 
 
 def points(name: str, x: Any, options: EwaldOptions) -> Array:
@@ -28,7 +28,7 @@ def points(name: str, x: Any, options: EwaldOptions) -> Array:
 
 
 def precision(dtype: str, options: EwaldOptions) -> None:
-    """Refuse a far field more precise than the points; warn of a tolerance that the types do not reach."""
+    """Raise if the far field is more precise than the points; warn if the types do not reach the tolerance."""
     far = PRECISIONS.get(options.far_precision, dtype)
     if (dtype, far) == ("float32", "float64"):
         raise ValueError("far_precision is 'double' and the points are float32; expected 'single', None, or float64.")
@@ -57,7 +57,7 @@ class NetDensity(NamedTuple):
 
     @classmethod
     def of(cls, kernel: Kernel, dens: Array) -> "NetDensity":
-        """Return those of densities ``(rhs, components, N)`` of which a kernel has a convention."""
+        """Return the net densities of ``(rhs, components, N)``, for components that a kernel has a convention for."""
         rows = dens[:, : kernel.net.components if kernel.net else 0]
         values = arrays.to_host(rows.sum(axis=-1, dtype=np.float64))
         return cls(values, float(scaling.largest(rows).max(initial=0.0)), rows.shape[-1])
@@ -76,7 +76,7 @@ def warn_of_net(kernel: Kernel, periodicity: int, dtype: np.dtype, found: NetDen
 
 
 def place(options: EwaldOptions, kernel: Kernel, names: tuple[str, ...], trg: Array, src: Array) -> Geometry:
-    """Return the geometry that options ask for, in the caller's unit of length where the kernel does not scale."""
+    """Return the geometry that options ask for, in the caller's unit of length if the kernel does not scale."""
     scaled = kernel.law is not None
     if options.box is None:
         place = geometry.around(trg, src, scaled=scaled)
@@ -93,7 +93,7 @@ def place(options: EwaldOptions, kernel: Kernel, names: tuple[str, ...], trg: Ar
 
 
 def _check_resolved(tolerance: float, side: float, power: int, names: tuple[str, ...], trg: Array, src: Array) -> None:
-    """Refuse points so close for their extent that moving them to a corner of the box loses their distances."""
+    """Raise if points are so close for their extent that moving them to a corner of the box loses their distances."""
     if trg.dtype == np.float32 or not (trg.shape[1] and src.shape[1]):
         return
     apart, lost = scaling.nearest(trg, src, power), 2 * float(np.finfo(float).eps) * side
@@ -106,7 +106,7 @@ def _check_resolved(tolerance: float, side: float, power: int, names: tuple[str,
 
 
 def most_rhs(kernel: Kernel, grid_bytes: int) -> int:
-    """Return the most right-hand sides that pass at once, a power of two, for a grid of one of so many bytes."""
+    """Return the largest number of right-hand sides at once, a power of two; `grid_bytes` is the grid of one."""
     most = MOST_RHS
     while most > 1 and (most * grid_bytes > GRID_BYTES or most * kernel.result > MOST_SUMS):
         most //= 2

@@ -1,4 +1,4 @@
-"""The part of an Ewald sum's method for energies, forces and stresses, and for sums without some pairs."""
+"""Energies, forces and stresses by an Ewald sum's method, and sums without some pairs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from parki.ewald.stages.sums import SumSteps
 from parki.ewald.stages.virial import VirialStages
 from parki.method import Place
 
-FEW = 1000  # particles whose stress takes a tenth of the tolerance
+FEW = 1000  # particles below which a stress needs a tenth of the tolerance
 
 
 class Energies:
-    """The part of `parki.ewald.method.Ewald` for energies, and for pairs that are left out."""
+    """Base class of `parki.ewald.method.Ewald` with the parts for energies, and for pairs that are left out."""
 
     kernel: Kernel
     options: EwaldOptions
@@ -34,7 +34,7 @@ class Energies:
     gradient: bool | str
 
     def _compiled(self, problem: EwaldProblem, choice: Any, rhs: int) -> SumSteps:
-        """Return the steps of `rhs` right-hand sides at once, whose workunits are compiled and verified."""
+        """Return the steps of `rhs` right-hand sides at once, with compiled and verified workunits."""
         raise NotImplementedError
 
     def outer(self, problem: EwaldProblem) -> Place:
@@ -48,7 +48,7 @@ class Energies:
     def refined(
         self, problem: EwaldProblem, choice: Any, density: Density, whole: Array, rows: Array
     ) -> tuple[Self, Any] | None:
-        """Return the choice for a sum that is smaller than that of random strengths, which the estimates assume."""
+        """Return the choice for a sum that is smaller than the estimates assume; None if the old choice suffices."""
         asked, p = choice.question, choice.parameters
         found = measured.sizes(asked, p, problem.power, density, rows)
         was = asked.sizes or (1.0,) * len(found)
@@ -63,14 +63,14 @@ class Energies:
         return self.gradient is True and not (stress and problem.n_sources < FEW)
 
     def with_gradient(self, problem: EwaldProblem, stress: bool) -> tuple[Self, EwaldProblem]:
-        """Return the method and problem of the same sum with its gradient, for the `stress`, too.
+        """Return the method and problem of the same sum with its gradient, also for the `stress` if asked for.
 
-        Of few particles the stress takes a tenth of the tolerance: the errors of its modes do not average there.
+        For few particles the stress needs a tenth of the tolerance, because the errors of its modes do not average out.
 
         Raises
         ------
         ValueError
-            For a kernel that has none.
+            For a kernel without a gradient.
         """
         kernel = self.kernel if self.gradient is True else kernels.gradient(self.kernel, True)
         options = quiet(self.options, layout="dn", graph=self.options.graph)

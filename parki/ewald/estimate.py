@@ -1,4 +1,4 @@
-"""The memory that a plan will hold, known before anything is made."""
+"""Memory that a plan will hold, computed before any array is allocated."""
 
 import math
 
@@ -11,7 +11,7 @@ from parki.ewald.stages.sums import SumSteps
 
 
 def require(question: Question, p: Parameters, options: EwaldOptions) -> None:
-    """Refuse parameters whose grid alone takes more memory of the host than is free.
+    """Raise if the grid of some parameters alone takes more memory of the host than is free.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def require(question: Question, p: Parameters, options: EwaldOptions) -> None:
 
 
 def require_steps(made: SumSteps, options: EwaldOptions) -> None:
-    """Refuse steps whose arrays take more memory of the host than is free.
+    """Raise if the arrays of steps take more memory of the host than is free.
 
     The sorted points are counted with a plan's first right-hand side.
 

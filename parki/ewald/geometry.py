@@ -1,9 +1,9 @@
-"""Where the points of a sum are: a caller's box and axes, and those that the stages compute with.
+"""Geometry of a sum: map from a caller's box and axes to those of the stages.
 
 The stages take boxes whose first axes are periodic, with points in [0, side), and triclinic cells whose lattice vectors
-are (l0, t01, t02), (0, l1, t12), (0, 0, l2): points are then in the brick l0 × l1 × l2, of which translations tile
-space in skew layers.  A caller's axes are permuted, or his cell is rotated, and all lengths are multiplied by the power
-of two that makes the longest side one, or nearly.
+are (l0, t01, t02), (0, l1, t12), (0, 0, l2): points are then in the brick l0 × l1 × l2, whose translations tile space
+in skew layers.  The caller's axes are permuted, or the cell is rotated, and all lengths are multiplied by the power of
+two that makes the longest side about one.
 """
 
 import itertools
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from parki.ewald.choice.params import Parameters
 
 
-#: Boxes away from the box up to which a point's place in it is known to a ten-thousandth of a side.
+#: Largest distance of a point, in boxes, for which its place in the box is known to a ten-thousandth of a side.
 FARTHEST = {"float64": 1e12, "float32": 2e3}
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """How a caller's points, vectors and results are those of the stages.
+    """Map between a caller's points, vectors and results and those of the stages.
 
     Attributes
     ----------
     box
         Sides of the stages' box.
     periodicity
-        Of its axes so many are periodic, the first ones.
+        Number of periodic axes, which are the first ones.
     frame
-        A rotation or permutation, rows of which are the stages' axes; None where they are the caller's.
+        Rotation or permutation whose rows are the stages' axes; None if these are the caller's.
     origin
         Corner of the box in the caller's coordinates.
     skew
         As in `Parameters`.
     power
-        Lengths of the stages are the caller's times 2^power; all others here are those of the stages.
+        Lengths of the stages are the caller's times 2^power; all other lengths here are those of the stages.
     walled
-        Whether points must lie in the box along its free directions, which are not the caller's axes.
+        True if points must lie in the box along its free directions, which are not the caller's axes.
     """
 
     box: tuple[float, float, float]
@@ -56,15 +56,15 @@ class Geometry:
     walled: bool = False
 
     def points(self, name: str, x: Array) -> tuple[Array, float]:
-        """Return points ``(3, N)`` in the stages' box, ``[0, side)`` in each periodic direction, and how far they were.
+        """Return points ``(3, N)`` in the stages' box, ``[0, side)`` in each periodic direction, and their reach.
 
-        The points are those of `x` if nothing changes.  The second result is 0 where no point was outside the box along
-        a periodic direction, else the largest coordinate along these.
+        The points are the array `x` if nothing changes.  The reach is 0 if no point was outside the box along a
+        periodic direction, else the largest coordinate along these directions.
 
         Raises
         ------
         ValueError
-            Naming the argument, for points so many boxes away that rounding leaves their place in the box unknown.
+            Naming the argument, for points so far away that rounding leaves their place in the box unknown.
         """
         xp, x = module_of(x), scaling.times(x, self.power)
         if self.origin is not None:
@@ -88,7 +88,7 @@ class Geometry:
         return wrapped(x, self.box[: self.periodicity], self.skew or STRAIGHT), float(reach.max())
 
     def _within_walls(self, name: str, x: Array) -> Array:
-        """Return points (3, N) of which rounding has taken none out of the box along free directions."""
+        """Return points (3, N) clipped to the box along free directions; raise if some are outside beyond rounding."""
         xp, free = module_of(x), slice(self.periodicity, 3)
         sides = xp.asarray(np.array(self.box[free], x.dtype))[:, None]
         margin = 8 * np.finfo(x.dtype).eps * max(self.box)
@@ -113,16 +113,16 @@ class Geometry:
 
 
 def _turned(matrix: np.ndarray, x: Array) -> Array:
-    """Return the matrix times points; a permutation changes no digit."""
+    """Return the matrix times points, exactly if the matrix is a permutation."""
     if set(matrix.ravel().tolist()) <= {0.0, 1.0}:
         return module_of(x).ascontiguousarray(x[np.argmax(matrix, axis=1)])
     return (module_of(x).asarray(matrix) @ x.astype(np.float64)).astype(x.dtype)
 
 
 def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool], scaled: bool = True) -> Geometry:
-    """Return the geometry of a rectangular box: its periodic axes come first.
+    """Return the geometry of a rectangular box, with its periodic axes first.
 
-    Lengths keep their unit where they may not be `scaled`.
+    Lengths keep their unit unless they may be `scaled`.
     """
     order = sorted(range(3), key=lambda axis: not periodic[axis])
     power = scaling.exponent(max(box)) if scaled else 0
@@ -134,9 +134,9 @@ def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool], s
 def of_cell(cell: np.ndarray, periodic: tuple[bool, bool, bool] = (True, True, True), scaled: bool = True) -> Geometry:
     """Return the geometry of a triclinic cell whose lattice vectors are the rows of a 3 × 3 matrix.
 
-    Short vectors that span the same lattice take their place, rotated so that the last lies along z and the second in
-    the plane of y and z; tilts are at most half a side.  Rows that are not `periodic` are heights, at right angles to
-    all others, and come last.  Lengths keep their unit where they may not be `scaled`.
+    Short vectors that span the same lattice replace the given ones, rotated so that the last lies along z and the
+    second in the plane of y and z; tilts are at most half a side.  Rows that are not `periodic` are heights, at right
+    angles to all others, and come last.  Lengths keep their unit unless they may be `scaled`.
     """
     cell, count = np.array(cell, np.float64), sum(periodic)
     power = scaling.exponent(float(np.abs(cell).max())) if scaled else 0
@@ -161,7 +161,7 @@ def of_cell(cell: np.ndarray, periodic: tuple[bool, bool, bool] = (True, True, T
 
 
 def _short(vectors: np.ndarray) -> np.ndarray:
-    """Short vectors of the same lattice: multiples of one are taken off another as long as that shortens it."""
+    """Return short vectors of the same lattice, by subtracting multiples of one from another while this shortens it."""
     changed = True
     while changed:
         changed = False
@@ -174,7 +174,7 @@ def _short(vectors: np.ndarray) -> np.ndarray:
 
 
 def around(*clouds: Array, scaled: bool = True) -> Geometry:
-    """Return the geometry of points in free space: a box around them all, however flat they are."""
+    """Return the geometry of points in free space: a box around all of them, also around points in a plane."""
     some = [x for x in clouds if x.shape[1]]
     if not some:
         return Geometry((1.0, 1.0, 1.0), 0)
@@ -188,12 +188,12 @@ def around(*clouds: Array, scaled: bool = True) -> Geometry:
 
 
 def lattice(p: "Parameters", x: Array) -> Array:
-    """Points of the brick in lattice coordinates, ``[0, side)`` too; the same array in a rectangular box."""
+    """Return points of the brick in lattice coordinates, also in ``[0, side)``; the same array in a rectangular box."""
     return x if p.skew is None else wrapped(directions(p, x), p.box, STRAIGHT)
 
 
 def directions(p: "Parameters", v: Array) -> Array:
-    """Vectors ``(3, N)`` in lattice coordinates, the derivatives by which are those along the lattice vectors."""
+    """Return vectors ``(3, N)`` in lattice coordinates, whose derivatives are those along the lattice vectors."""
     t01, t02, t12 = (v.dtype.type(t) for t in p.skew)
     l0, l1 = (v.dtype.type(side) for side in p.box[:2])
     along = v[1] - v[0] * (t01 / l0)

@@ -1,7 +1,7 @@
-"""Stages of sums that are done, kept for the next sum with the same parameters, which has points of its own.
+"""Cache of stages of finished sums, for the next sum with the same parameters and other points.
 
-A program that sums the points of one small cloud after another would spend most of its time on tables and launches
-that it has just had.
+Without this cache, a program that sums over one small cloud of points after another would spend most of its time on
+making the same tables and launches again.
 """
 
 from collections import OrderedDict
@@ -10,21 +10,21 @@ from collections.abc import Hashable
 from parki.engine import forks
 from parki.ewald.stages.sums import Stages
 
-EACH_BYTES = 8 << 20  # of stages that are kept
-ALL_BYTES = 32 << 20  # of all stages together, those used last
+EACH_BYTES = 8 << 20  # bytes, at most, of stages that are kept
+ALL_BYTES = 32 << 20  # bytes, at most, of all kept stages; the least recently used are dropped
 
 _lock = forks.lock()
 _kept: OrderedDict[Hashable, tuple[Stages, int]] = OrderedDict()
 
 
 def take(key: Hashable) -> Stages | None:
-    """Return stages that were kept under a key, which are the caller's from now on; None where there are none."""
+    """Remove and return the stages that were kept under a key; None if there are none."""
     with _lock:
         return _kept.pop(key, (None, 0))[0]
 
 
 def keep(key: Hashable, stages: Stages) -> None:
-    """Keep stages that nobody uses any more, if they are small."""
+    """Keep stages that are no longer in use, if they are small."""
     size = sum(a.nbytes for a in stages.arrays)
     if size > EACH_BYTES:
         return

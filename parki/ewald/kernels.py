@@ -1,4 +1,4 @@
-"""The kernels of Ewald sums: each one object, which holds the parts that the stages and the choice of parameters take.
+"""Kernels of Ewald sums: one object each, with the parts that the stages and the choice of parameters use.
 
 A kernel is a pair function (`kernels/pair/`), a function of the modes (`kernels/multiplier/`), the radial functions of
 its far part (`far_parts`), its Green's function (`spectra`), the constants of a net density (`means`), the estimates of
@@ -25,21 +25,21 @@ from parki.pairs import Pair
 
 @dataclass(frozen=True)
 class Net:
-    """A net density that fully periodic sums balance: its name, its components, and the convention by which."""
+    """Net density that fully periodic sums balance: its name, its components, and the convention."""
 
     name: str
     components: int
     convention: str
 
 
-#: Numbers of a result by component of the grid.
+#: Numbers of a result per component of the grid.
 GATHERED = {"values": 1, "both": 4, "slopes": 3}
 
 CHARGE = Net("charge", 1, "a uniform neutralising background is assumed")
 FORCE = Net("force", 3, "a mean pressure gradient balances it, and the mean flow is zero")
-#: Shares of the tolerance for the sources of a perfect crystal, in the order of `choice.SHARES`: whole shells err
-#: alike, and strengths that repeat keep the aliases from averaging.  By symmetry the double layer of a crystal may even
-#: vanish at its own points.
+#: Shares of the tolerance for the sources of a perfect crystal, in the order of `choice.SHARES`: errors of whole shells
+#: are alike, and repeating strengths keep the aliases from averaging out.  By symmetry the double layer of a crystal
+#: may even vanish at its own points.
 CRYSTAL, EVEN_CRYSTAL = (0.012, 0.002, 0.002), (0.016, 0.035, 0.015)
 
 
@@ -52,34 +52,33 @@ class Kernel(Pair):
     name, dens, result, pair : str, int, int, str
         Name, components and pair function, as in `parki.pairs.Pair`.
     far : tuple of FarPart
-        The radial functions that the pair function takes as far parts.
+        Radial functions that the pair function takes as far parts.
     multiplier : str or function
-        The function of the modes, a file or a Python function as `pair`; it takes `spread` components and returns
-        `fields`.
+        Function of the modes, a file or a Python function like `pair`, from `spread` to `fields` components.
     spread : int
         Components that sources are spread to.
     layers : tuple of Layer
-        The error estimates that must hold.
+        Error estimates that must hold.
     spectrum : Spectrum, optional
-        The Green's function with the split's profile.
+        Green's function with the split's profile.
     scale : float, default 1
-        A factor of the spectrum.
+        Factor of the spectrum.
     normals, names, parameters, slots : optional
         Fields of `parki.pairs.Pair`.  The first parameter of a screened kernel is κ.
     singular, smooth, core, dimensions, alias : optional
         Fields of `parki.pairs.Pair`.
     slopes, single : bool, default False
-        With `slopes` the components of `spread` are the four of the Stokes double layer, with `single` that of the
-        single layer within them.
+        With `slopes` the components of `spread` are the four of the Stokes double layer, with `single` they include the
+        single layer.
     gather : {"values", "both", "slopes"}, optional
-        What targets take of the grid: its values, these and then their derivatives, or the derivatives alone.
+        Quantities that targets take from the grid: its values, values and then derivatives, or derivatives alone.
     virial : bool, default False
-        Whether the near field has six numbers behind the result, the virial of a target.
+        True if the near field has six more numbers behind the result, the virial of a target.
     mean : callable, optional
-        Function of `parki.ewald.split.means` that returns the constants (fields,) that a net density, `fields`
-        components of it, is multiplied by, for kernels whose result has a mean that periodic sums fix.
+        Function of `parki.ewald.split.means` that returns the constants (fields,) by which the first `fields`
+        components of a net density are multiplied, for kernels whose result has a mean that periodic sums fix.
     net : Net, optional
-        The density of which a net value deserves a warning in fully periodic sums.
+        Density whose net value deserves a warning in fully periodic sums.
     crystal : tuple of three floats, optional
         Shares of the tolerance for sources that are a perfect crystal: near field, window, tables.
     near, common : float, default 1, 0.95
@@ -129,21 +128,21 @@ class Kernel(Pair):
 
     @property
     def fields(self) -> int:
-        """Return the components of the grid that targets take values or derivatives of."""
+        """Return the number of the grid's components whose values or derivatives targets take."""
         return self.result // GATHERED[self.gather]
 
     @property
     def components(self) -> int:
-        """Return the components of the grid, which holds spread densities and then the fields."""
+        """Return the number of components of the grid, which holds the spread densities and then the fields."""
         return max(self.spread, self.fields)
 
     @property
     def sums(self) -> int:
-        """Return the numbers that the near field has for each target."""
+        """Return the number of sums that the near field has for each target."""
         return self.result + 6 * self.virial
 
     def with_virial(self) -> "Kernel":
-        """Return the kernel of a sum with its gradient that has the virial, too.
+        """Return the kernel of a sum with its gradient, extended by the virial.
 
         The virial of a mode decays along free directions as (1 + κ|z|) exp(−κ|z|).
 
@@ -235,7 +234,7 @@ KERNELS = {
 
 
 def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:
-    """Return the kernel of this name, or the given one, with its parameters; None stands for a parameter left out.
+    """Return the named or given kernel with its parameters; None stands for a parameter left out.
 
     Raises
     ------
@@ -251,7 +250,7 @@ def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:
     return pairs.with_parameters(kernel, parameters)
 
 
-#: The kernels of a sum and its gradient, and of the gradient alone, where there are any.
+#: Kernels of a sum with its gradient, and of the gradient alone, as far as they exist.
 SLOPES: dict[str, dict[bool | str, Kernel]] = {
     "laplace": {True: LAPLACE_AND_GRAD, "only": LAPLACE_GRAD},
     "yukawa": {True: YUKAWA_AND_GRAD, "only": YUKAWA_GRAD},
@@ -260,7 +259,7 @@ SLOPES: dict[str, dict[bool | str, Kernel]] = {
 
 
 def gradient(kernel: Kernel, wanted: Any) -> Kernel:
-    """Return the kernel of a sum with its gradient, or of the gradient alone, as it is wanted.
+    """Return the kernel of a sum, of a sum with its gradient, or of the gradient alone, as `wanted`.
 
     Raises
     ------
@@ -278,5 +277,5 @@ def gradient(kernel: Kernel, wanted: Any) -> Kernel:
 
 
 def known_to_parki(kernel: Kernel) -> bool:
-    """Tell whether a kernel is one of parki's, whatever its parameters."""
+    """Tell whether a kernel is one of parki's, with any parameters."""
     return replace(kernel, parameters=(), alias="") == KERNELS.get(kernel.name)

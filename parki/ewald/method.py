@@ -1,4 +1,4 @@
-"""Spectral Ewald sums as a method: the box, parameters, sorted points, and the stages of a sum."""
+"""Spectral Ewald sums as a method: box, parameters, sorted points and stages of a sum."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from parki.prediction import Prediction
 
 @dataclass(frozen=True, eq=False)
 class EwaldChoice:
-    """The parameters and variants of a sum, in the unit of its stages.
+    """Parameters and variants of a sum, in the unit of its stages.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class EwaldChoice:
     parameters : Parameters
     variants : Variants
     tuned : Tuned or None
-        With ``tune=True``, the choice and its candidates.
+        Choice and its candidates, with ``tune=True``.
     edges : tuple of float
         Lengths of the lattice vectors for which the parameters were chosen, in the caller's unit.
     """
@@ -56,7 +56,7 @@ class EwaldChoice:
 
 @dataclass(eq=False)
 class EwaldStructure:
-    """Sorted points, and the first stages or their steps until these are placed."""
+    """Sorted points, and the first stages, or their steps until these are placed."""
 
     points: Points
     steps: SumSteps | None = None
@@ -79,15 +79,15 @@ class Ewald(Energies):
     Attributes
     ----------
     kernel : Kernel
-        In the caller's unit of length.
+        Kernel in the caller's unit of length.
     options : EwaldOptions
-        Resolved.
+        Resolved options.
     space : Space, optional
     names : ArgumentNames
     served : bool
-        Whether the sum serves another plan, and says nothing.
+        True if the sum serves another plan, and gives no warnings.
     gradient : bool or "only"
-        Which of the sum and its gradient a call returns.
+        False if a call returns the sum, True for the sum and its gradient, "only" for the gradient.
     """
 
     kernel: Kernel
@@ -106,10 +106,10 @@ class Ewald(Energies):
         return replace(self, space=space)
 
     def times(self, problem: EwaldProblem, choice: EwaldChoice) -> WallTime:
-        """Return the times of all phases, zero.
+        """Return a record of the times of all phases, set to zero.
 
-        A GPU works on while the next launches are made: there the phases are timed, by waiting for each, only if
-        `return_walltime` or `verbose` asks for it.
+        A GPU keeps working while the next launches are made.  Its phases are timed, by waiting for each, only if
+        `return_walltime` or `verbose` is set.
         """
         timed = self.options.return_walltime or self.options.verbose
         wait = spaces.waiter(self.space) if timed else None
@@ -118,11 +118,11 @@ class Ewald(Energies):
 
     # Points -----------------------------------------------------------------------------------------------------------
     def problem(self, targets: Any, sources: Any) -> EwaldProblem:
-        """Check a caller's points and options, and take the points to the box of the stages."""
+        """Check a caller's points and options, and map the points to the box of the stages."""
         return self._problem(*self._checked(targets, sources))
 
     def _checked(self, targets: Any, sources: Any) -> tuple[Array, Array, bool]:
-        """Return a caller's targets and sources, checked, and whether they are on a GPU."""
+        """Return a caller's checked targets and sources, and True if they are on a GPU."""
         options, (trg, src) = self.options, self.names[:2]
         on_gpu = arrays.on_gpu(**{trg: targets, src: sources}) is not None
         if (count := sum(options.periodic)) not in self.kernel.periodicities:
@@ -146,9 +146,9 @@ class Ewald(Energies):
         self, arguments: Arguments, old: EwaldProblem, full: Callable[[], EwaldProblem], points: tuple[Any, Any],
         box: Any,
     ) -> tuple[Self, EwaldProblem]:  # fmt: skip
-        """Check points that a plan moves to; None for those that stay.
+        """Check points that a plan moves to, None for points that stay; return the method and the problem.
 
-        A box that was not given but made around the points is made again if one of them leaves it.
+        A box that was made around the points is made again if one of them leaves it.
         """
         method = self if box is None else replace(self, options=EwaldOptions.resolve(self.options, box=box))
         if box is not None and self.options.box is not None and np.array_equal(method.options.box, self.options.box):
@@ -163,15 +163,15 @@ class Ewald(Energies):
         )
 
     def in_place(self, old: EwaldProblem, new: EwaldProblem) -> bool:
-        """Tell whether points move within the arrays that are there: as many as before, in the same box."""
+        """Tell whether moved points fit the present arrays: the same numbers of points, in the same box."""
         counts = [(p.n_targets, p.n_sources, p.same) for p in (old, new)]
         return counts[0] == counts[1] and old.geometry is new.geometry
 
     def kept(self, old: EwaldProblem, new: EwaldProblem, choice: EwaldChoice) -> EwaldChoice | None:
-        """Return the parameters of as many points in a box of much the same shape, stretched with it.
+        """Return the parameters, stretched with the box, for the same number of points in a box of a similar shape.
 
-        Others are chosen anew: for another number of points, a box whose edges have changed much since the parameters
-        were chosen, one around free points, or a cutoff that was given.
+        Return None if parameters must be chosen anew: for another number of points, for a box whose edges have changed
+        much since the parameters were chosen, for a box around free points, or for a given cutoff.
         """
         if self.options.box is None or self.options.rc is not None:
             return None
@@ -179,7 +179,7 @@ class Ewald(Energies):
         return None if found is None else replace(choice, parameters=found)
 
     def rearrange(self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure, times: WallTime) -> None:
-        """Move the points of a structure where they are."""
+        """Move the points of a structure within its arrays."""
         with times.phase("cell_list"):
             same = problem.targets is problem.sources
             structure.points.move(None if same else problem.targets, problem.sources)
@@ -188,12 +188,12 @@ class Ewald(Energies):
 
     # Parameters -------------------------------------------------------------------------------------------------------
     def choose(self, problem: EwaldProblem) -> EwaldChoice:
-        """Choose parameters by the models, with ``tune=True`` by measurement.
+        """Choose parameters by the models, or with ``tune=True`` by measurement.
 
         Raises
         ------
         MemoryError
-            Where the grid would take more memory of the host than is free.
+            If the grid would take more memory of the host than is free.
         """
         options, space = self.options, self.space
         asked = question(self.kernel, options, space, problem)
@@ -206,7 +206,7 @@ class Ewald(Energies):
         return replace(choice, parameters=tuned.choice.parameters, variants=tuned.choice.variants, tuned=tuned)
 
     def choice(self, problem: EwaldProblem, asked: Question, parameters: Parameters, chosen: Variants) -> EwaldChoice:
-        """Return the choice of parameters and variants that are given."""
+        """Return the choice of given parameters and variants."""
         place = problem.geometry
         lengths = tuple(place.outer(edge) for edge in params.edges(place.box, place.skew))
         return EwaldChoice(asked, parameters, chosen, edges=lengths)
@@ -226,7 +226,7 @@ class Ewald(Energies):
     def arrange(
         self, problem: EwaldProblem, choice: EwaldChoice, times: WallTime
     ) -> tuple[EwaldChoice, EwaldStructure]:
-        """Compile the first stages, and sort the points; or take over stages that nobody uses any more."""
+        """Compile the first stages and sort the points, or take over stages that are no longer in use."""
         stages = idle.take(self._key(problem, choice))
         steps = self._compiled(problem, choice, 1) if stages is None else None
         same = problem.same
@@ -242,7 +242,7 @@ class Ewald(Energies):
         return choice, EwaldStructure(points, steps, stages)
 
     def _key(self, problem: EwaldProblem, choice: EwaldChoice) -> Hashable:
-        """Return the facts that stages are made from."""
+        """Return the facts that stages depend on."""
         o, counts = self.options, (problem.n_targets, problem.n_sources, problem.same)
         chosen = choice.parameters, choice.variants, problem.geometry, self.space, spaces.workers(self.space)
         return (*chosen, counts, o.layout, o.fft_type, o.transform(), o.graph)
@@ -255,7 +255,7 @@ class Ewald(Energies):
         Raises
         ------
         MemoryError
-            Where the arrays would take more memory of the host than is free.
+            If the arrays would take more memory of the host than is free.
         """
         graph = self.options.graph
         if rhs > 1:
@@ -267,7 +267,7 @@ class Ewald(Energies):
         return structure.stages
 
     def _compiled(self, problem: EwaldProblem, choice: EwaldChoice, rhs: int) -> SumSteps:
-        """Return the steps of `rhs` right-hand sides at once, whose workunits are compiled and verified."""
+        """Return the steps of `rhs` right-hand sides at once, with compiled and verified workunits."""
         p, space = choice.parameters, self.space
         counts = problem.n_targets, problem.n_sources, problem.same
         return self.ready(SumSteps(p, choice.variants, counts, space, self.options, rhs, problem.geometry), choice, rhs)
@@ -278,7 +278,7 @@ class Ewald(Energies):
         Raises
         ------
         MemoryError
-            Where the arrays would take more memory of the host than is free.
+            If the arrays would take more memory of the host than is free.
         """
         p, space = choice.parameters, self.space
         estimate.require_steps(steps, self.options)
@@ -296,13 +296,13 @@ class Ewald(Energies):
             times.take(counted.flop, counted.mop, counted.pairs, counted.values)
 
     def most_rhs(self, choice: EwaldChoice, structure: EwaldStructure) -> int:
-        """Return the most right-hand sides that pass at once."""
+        """Return the largest number of right-hand sides at once."""
         return checks.most_rhs(self.kernel, structure.stages.sum.far.grid.nbytes)
 
     def retire(
         self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure, sums: dict[int, Stages]
     ) -> None:
-        """Leave the first stages to the next sum with the same parameters."""
+        """Keep the first stages for the next sum with the same parameters."""
         if not self.space.own_memory and 1 in sums:
             idle.keep(self._key(problem, choice), sums[1])
 
@@ -320,7 +320,7 @@ class Ewald(Energies):
     def transposed(
         self, problem: EwaldProblem, choice: EwaldChoice, kernel: str
     ) -> tuple[Self, EwaldProblem, EwaldChoice | None]:
-        """Return the method, problem and, if they serve, parameters of a kernel's sum from targets to sources."""
+        """Return method, problem and, if they can be reused, parameters of a kernel's sum from targets to sources."""
         own = kernel == self.kernel.name
         kernel = self.kernel if own else KERNELS[kernel]
         method = replace(self, kernel=kernel, served=True, gradient=self.gradient if own else False)
@@ -333,10 +333,10 @@ class Ewald(Energies):
         return method, turned, replace(choice, question=asked, parameters=p, tuned=None)
 
     def reference(self, problem: EwaldProblem, choice: EwaldChoice, chosen: Array, density: Density) -> np.ndarray:
-        """Return the sum at chosen targets by other means, in double precision: ``(rhs, components, n)``.
+        """Return the sum at chosen targets by another method, in double precision: ``(rhs, components, n)``.
 
-        In free space that is the direct sum over all pairs.  Else it has the other split, a hundredth of the tolerance
-        and another near-field radius, so that the two agree only where both are right.
+        In free space the reference is the direct sum over all pairs.  Otherwise it is a sum with the other split, a
+        hundredth of the tolerance and another near-field radius, so that the two agree only if both are right.
         """
         xp, wide = spaces.array_module(self.space), np.float64
         trg, src = (a.astype(wide) for a in (problem.targets, problem.sources))
@@ -358,7 +358,7 @@ class Ewald(Energies):
         return all_pairs.direct_sums(self.kernel, targets, sources, density, normals, self.space)
 
     def expected(self, choice: EwaldChoice) -> float:
-        """Return the relative error that a sum is expected to have."""
+        """Return the expected relative error of a sum."""
         return self.options.tolerance
 
     def predict(
@@ -377,6 +377,6 @@ class Ewald(Energies):
         return Params(parameters)
 
     def describe(self, problem: EwaldProblem, choice: EwaldChoice, prediction: Prediction) -> dict[str, str]:
-        """Describe a plan: lines by title, without its kernel and points."""
+        """Describe a plan by lines with titles, without its kernel and points."""
         lines = describe(self.public(problem, choice), self.options.periodic) | {"call": str(prediction)}
         return lines | ({"tuning": str(choice.tuned)} if choice.tuned else {})

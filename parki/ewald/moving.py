@@ -1,4 +1,4 @@
-"""Points that an Ewald sum moves to: their checks, their place in the box, and parameters that stretch with it."""
+"""Moved points of an Ewald sum: their checks, their places in the box, and parameters that stretch with the box."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.options import EwaldOptions
 from parki.ewald.problem import EwaldProblem
 
-STRETCHED = 1.1  # factor by which edges of a box change before parameters are chosen anew
-Moved = tuple[Array | None, Array | None]  # targets and sources, None for those that stay
+STRETCHED = 1.1  # factor of an edge of the box, at which parameters are chosen anew
+Moved = tuple[Array | None, Array | None]  # targets and sources, None for points that stay
 
 
 def checked(method: Any, arguments: Arguments, old: EwaldProblem, points: tuple[Any, Any]) -> Moved:
@@ -35,7 +35,7 @@ def left(options: EwaldOptions, old: EwaldProblem, points: Moved) -> bool:
 def within(
     old: EwaldProblem, full: Callable[[], EwaldProblem], names: ArgumentNames, points: Moved, xp: Any, grows: bool
 ) -> EwaldProblem:
-    """Return the problem of points in the old box; `grows` says whether that was made around the points."""
+    """Return the problem of points in the old box; `grows` is True if that box was made around the points."""
     place, (x, y) = old.geometry, points
     same = x is y
     inner, reach = [], list(old.reach)
@@ -62,9 +62,9 @@ def within(
 def stretched(
     old: EwaldProblem, new: EwaldProblem, parameters: Parameters, edges: Sequence[float]
 ) -> Parameters | None:
-    """Return the parameters of as many points in another box; None where its edges are far from those chosen for.
+    """Return the parameters of the same number of points in another box, or None if they must be chosen anew.
 
-    These `edges` are in the caller's unit.
+    `edges`, in the caller's unit, are those for which the parameters were chosen.
     """
     was, now = old.geometry, new.geometry
     counts = [(p.n_targets, p.n_sources, p.same, p.geometry.periodicity, p.geometry.skew is None) for p in (old, new)]

@@ -1,4 +1,4 @@
-"""EwaldOptions: what a caller may choose, copied and checked on entry."""
+"""Options of Ewald sums, copied and checked on entry."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from parki.options import check_fields, count, flag, option, positive, spelled, 
 
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
 MAIN = ("box", "periodicity", "tolerance")  # options that most calls name
-STRAIGHT = 1e-14  # of the shortest side: lattice vectors that tilt less are along the axes
+STRAIGHT = 1e-14  # fraction of the shortest side: lattice vectors that tilt less are along the axes
 
 
 class PublishedText(str):
-    """A published default that nobody has named: it shows its value and means "AUTO"."""
+    """Published default that the caller has not named: it shows its value and means "AUTO"."""
 
     __slots__ = ()
 
 
 class PublishedCount(int):
-    """A published default that nobody has named: it shows its value and means that the best is chosen."""
+    """Published default that the caller has not named: it shows its value and means that the best is chosen."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ def named(value: str | int) -> bool:
 
 
 def named_option(default: str | None, *allowed: str | None, kw_only: bool = False) -> Any:
-    """Return the field of an option that is one of these names in any case."""
+    """Return the field of an option whose value is one of these names, in upper or lower case."""
     return option(default, spelled(*allowed), choices=allowed, kw_only=kw_only)
 
 
@@ -74,50 +74,50 @@ class EwaldOptions:
         Side lengths in the points' unit of length, or the lattice vectors of a triclinic cell as rows; a diagonal
         matrix of positive numbers is three side lengths.  Rows of free directions are at right angles to all others.
         Points are wrapped along periodic directions and lie in ``[0, side]`` along free ones.  Without periodic
-        directions the box may be left out: then it is around the points, wherever they are.
+        directions the box may be left out: then a box is made around the points.
     periodicity : {0, 1, 2, 3} or three bools, default 3
-        The number of periodic axes, the first ones, or a mask of the axes.
+        Number of periodic axes, which are the first ones, or a mask of the axes.
     tolerance : float, default 1e-6
         Relative RMS error of the result, between 0 and 1.
     execution_space : str or Space, optional
-        ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
-        arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
+        ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default the place
+        of the arrays: a GPU for arrays on a GPU, else ``"OpenMP"``.
     p2p_method, p2g_method, g2p_method : str, optional
         Variants of the kernels by the names of the published code, and ``"LIST"`` and ``"BLOCK"``, parki's own near
-        field and spreading.  Results agree to the tolerance whichever is named; ``"BLOCK"`` and ``"GRID"`` add in a
-        fixed order, the other ways of spreading in any, so that last digits change from run to run.  A
-        variant that is left alone, or ``"AUTO"``, is chosen for the space; a default that is named is honoured.
+        field and spreading.  Results of all variants agree to the tolerance; ``"BLOCK"`` and ``"GRID"`` add in a fixed
+        order, the other ways of spreading in any order, so that last digits change from run to run.  A variant that is
+        not set, or ``"AUTO"``, is chosen for the space; a default that is named is honoured.
     fft_type : {"R2C", "C2C"}, default "R2C"
         Real transforms, or complex ones of the same real grids: the same result in 2.5 times the time.
     torch_fft : bool, default False
         Transform by PyTorch, another name for ``fft="torch"``.
     p2p_threads_x, p2p_threads_y, p2g_threads, g2p_threads : int, optional
-        Threads of a block on a GPU: targets of a batch, lanes that share a target (2D variants), threads that spread
-        and that interpolate.  They are chosen where they are left alone, and mean nothing on a host.
+        Threads of a block on a GPU: targets of a batch, lanes that share a target (2D variants), threads for spreading
+        and for interpolation.  Values that are not set are chosen; on a host they have no meaning.
     cell_size : float, optional
         Expected number of sources in a cube of side `rc`: another way to give `rc`.
     rc : float, optional
         Cut-off radius of the near field in the points' unit of length, at most the shortest periodic side; chosen for
-        speed where neither is given.
+        speed if neither is given.
     return_walltime, return_params : bool, default False
         Return a tuple ``(potential[, WallTime][, Params][, ErrorEstimate])``.
     split : {"prolate", "gaussian"}, default "prolate"
         Profile that divides the sum into near and far field.
     far_precision : {"double", "single"}, optional
         Precision of the far field: the grid, its transforms and the windows.  By default that of the points, or single
-        precision where its rounding, a few 1e-7 of the result, is far below the tolerance: from 1e-4 on, later for
-        sources that resemble a crystal.  Points of float32 have no other than ``"single"``.
+        precision if its rounding, a few 1e-7 of the result, is far below the tolerance: from 1e-4 on, later for sources
+        that resemble a crystal.  For points of float32 only ``"single"`` is possible.
     exchange_bits : {64, 40, 32}, optional
         Bits of a number of the far field in messages between the ranks of a `comm`.  By default those of its type; or,
-        where the network is known (``parki doctor`` under ``mpirun``) and the parameters are chosen for it, as few as
-        leave rounding far below the tolerance: 32, which round to about 1e-8, from 1e-6 on, 40 from 1e-9 on, both later
-        for sources that resemble a crystal.
+        if the network is known (``parki doctor`` under ``mpirun``) and the parameters are chosen for it, the fewest
+        bits whose rounding is far below the tolerance: 32, which round to about 1e-8, from 1e-6 on, 40 from 1e-9 on,
+        both later for sources that resemble a crystal.
     threads : int, optional
         Number of threads; by default as many as the space has.
     layout : {"dn", "nd"}, default "dn"
         Order of the axes: arrays are ``(3, N)``, or ``(N, 3)``.
     return_error : bool, default False
-        Return the error, too, measured at 100 targets by a second sum.
+        Also return the error, measured at 100 targets by a second sum.
     verbose : bool, default False
         Log parameters and times at level INFO (logger ``parki.ewald``); where logging has no handlers, as in a plain
         script, they go to stderr.
@@ -128,25 +128,26 @@ class EwaldOptions:
         Only the named one is imported.
     tune : bool, default False
         Measure a few candidates for `rc`, the grid and the window, on GPUs also for variants, and keep the fastest.
-        The choice is remembered in the cache: sums like this one take it at once.
+        The choice is remembered in the cache, where similar sums find it at once.
     graph : bool, default False
-        In space ``"Cuda"`` with CuPy's transforms only: a plan's first pass launches as ever, the second is recorded
-        as a CUDA graph, which runs that pass and all later ones, also of points that have moved; passes of another
-        number of right-hand sides have a graph of their own.  Where a graph cannot be recorded a warning says so
-        (logger ``parki.engine``), and where phases are timed, by `return_walltime` or `verbose`, none is.
+        In space ``"Cuda"`` with CuPy's transforms only: a plan's first pass launches as usual, the second is recorded
+        as a CUDA graph, which runs that pass and all later ones, also after points have moved; passes of another number
+        of right-hand sides have a graph of their own.  If a graph cannot be recorded, a warning says so (logger
+        ``parki.engine``); no graph is recorded if phases are timed, by `return_walltime` or `verbose`.
     rhs : int, default 1
-        Right-hand sides of a call that parameters are chosen for: several share much of the near field, so rc is
+        Right-hand sides per call for which parameters are chosen: several share much of the near field, so rc is
         longer.  A plan takes any number, and sums each by the same parameters.
     comm : communicator of mpi4py, optional
-        Sum over the points of all its ranks, which make the same calls in the same order, each with its own points,
-        densities and results, as many as it has; options are the same on all.  An error on one rank is raised on all.
+        Sum over the points of all ranks of the communicator.  The ranks make the same calls in the same order with the
+        same options, each with any number of its own points, densities and results.  An error on one rank is raised on
+        all.
 
     Raises
     ------
     TypeError
         For a box that is no list, tuple or array.
     ValueError
-        For any other value outside the ones listed above.
+        For any other value that is not listed above.
 
     See Also
     --------
@@ -211,7 +212,7 @@ class EwaldOptions:
         TypeError
             For an `options` of another class, a box that is no list, tuple or array, or an unknown keyword.
         ValueError
-            As the class, and as `parki.arrays.space_of` and `parki.fft.choose`.
+            As raised by the class, by `parki.arrays.space_of` and by `parki.fft.choose`.
         """
         if options is not None and not isinstance(options, cls):
             raise TypeError(
@@ -237,7 +238,7 @@ class EwaldOptions:
 
     @property
     def sides(self) -> tuple[float, float, float] | None:
-        """Return the sides of a rectangular box; None of a triclinic cell, or without a box."""
+        """Return the sides of a rectangular box; None for a triclinic cell, or without a box."""
         return None if isinstance(self.box, np.ndarray) else self.box
 
     @property
@@ -248,12 +249,12 @@ class EwaldOptions:
         return tuple(bool(on) for on in self.periodicity)
 
     def transform(self) -> str | None:
-        """Return the library of the transforms that is named, a key of `parki.fft.BACKENDS`.
+        """Return the named library of transforms, a key of `parki.fft.BACKENDS`.
 
         Returns
         -------
         str or None
-            The name; None where the library is chosen.
+            The name; None if the library is to be chosen.
         """
         return "torch" if self.torch_fft else self.fft
 
@@ -267,7 +268,7 @@ class EwaldOptions:
         TypeError
             For a box that is no list, tuple or array.
         ValueError
-            For any other value that is not allowed, or does not go with another.
+            For any other value that is not allowed, or that conflicts with another.
         """
         _check_periodicity(self.periodicity)
         sides = _check_box(self.box, self.periodic)
@@ -303,7 +304,7 @@ def quiet(options: EwaldOptions, **others: Any) -> EwaldOptions:
 
 
 def _number(value: Any) -> float:
-    """Return a real number as a float, NaN for anything else, so that every comparison with it fails."""
+    """Return a real number as a float, and NaN for any other object, so that all comparisons with it fail."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         return math.nan
     return float(value)
@@ -332,7 +333,7 @@ def _check_periodicity(value: Any) -> None:
 
 
 def _check_box(box: Any, periodic: tuple[bool, bool, bool]) -> list[float]:
-    """Return the side lengths: of a triclinic cell the heights of the brick that tiles space like it."""
+    """Return the side lengths; for a triclinic cell those of the brick that tiles space by the same lattice."""
     if box is None:
         if any(periodic):
             raise ValueError("box is missing; expected three side lengths. Pass box=(Lx, Ly, Lz).")
@@ -352,7 +353,7 @@ def _check_box(box: Any, periodic: tuple[bool, bool, bool]) -> list[float]:
 
 
 def _rectangular(cell: np.ndarray) -> bool:
-    """Tell whether lattice vectors are sides along x, y, z: to rounding, as programs write them."""
+    """Tell whether lattice vectors are sides along x, y, z, up to the rounding of programs that write them."""
     sides = np.diag(cell)
     return bool(np.isfinite(cell).all() and (abs(cell - np.diag(sides)) <= STRAIGHT * sides.min()).all())
 

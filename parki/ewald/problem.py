@@ -1,4 +1,4 @@
-"""The problem of an Ewald sum: its points in the coordinates of the stages, and the question for its parameters."""
+"""Problem of an Ewald sum: its points in the coordinates of the stages, and the question for its parameters."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class EwaldProblem:
         As in `parki.method.Problem`.
     geometry : Geometry
     reach : tuple of float
-        The largest coordinate of targets and of sources before they were wrapped, see `Geometry.points`.
+        Largest coordinate of targets and of sources before they were wrapped, see `Geometry.points`.
     outer : tuple of arrays or None
-        Copies of the caller's targets and sources where a box around both may have to grow with one of them.
+        Copies of the caller's targets and sources, if a box around both may have to grow with one of them.
     """
 
     targets: Array | None
@@ -50,7 +50,7 @@ class EwaldProblem:
     ) -> EwaldProblem:  # fmt: skip
         """Return the problem of a caller's checked points, one array if targets are the sources.
 
-        `grows` says whether the box is made around the points.
+        `grows` is True if the box is made around the points.
         """
         same = targets is sources
         y, far = geometry.points(names[1], xp.asarray(sources))
@@ -88,7 +88,7 @@ class EwaldProblem:
         return replace(self, targets=targets, sources=sources)
 
     def at(self, targets: Array, sources: Array) -> EwaldProblem:
-        """Return the problem of the same sources at other targets, in another dtype."""
+        """Return the problem of the same sum with other targets, and sources in another dtype."""
         counts = {"n_targets": targets.shape[1], "same": False, "dtype": sources.dtype, "outer": None}
         return replace(self, targets=targets, sources=sources, **counts)
 
@@ -103,7 +103,7 @@ class EwaldProblem:
 def question(
     kernel: Kernel, options: EwaldOptions, space: Space, problem: EwaldProblem, measured: bool = True
 ) -> Question:
-    """Return the question of a sum in the stages' units; without an arrangement if its points are not `measured`."""
+    """Return the question of a sum in the stages' units, without an arrangement unless its points are `measured`."""
     place = problem.geometry
     rc = None if options.rc is None else place.inner(options.rc)
     arrangement = Arrangement.of(problem.targets, problem.sources, place.box) if measured else None

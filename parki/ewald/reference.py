@@ -1,4 +1,4 @@
-"""Options of second sums that share none of their parameters with a first one, to measure its error."""
+"""Options of second sums that share no parameter with a first sum, to measure its error."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.geometry import Geometry
 from parki.ewald.options import EwaldOptions
 
-FINEST = 1e-13  # least tolerance of the second sum: a hundredth of the first may be out of reach of double precision
-LARGE, SMALL = 0.45, 0.3  # near-field radius of the second sum in shortest sides; few targets make a large one cheap
+FINEST = 1e-13  # least tolerance of the second sum, as a hundredth of the first may exceed double precision
+LARGE, SMALL = 0.45, 0.3  # near-field radius of the second sum in shortest sides; large is cheap for few targets
 APART = 1.25  # least ratio of the radii of the two sums
 
 
 def other(options: EwaldOptions, p: Parameters, geometry: Geometry) -> dict[str, Any]:
-    """Return the options by which the second sum differs from the first one, of parameters in the stages' unit."""
+    """Return the options in which the second sum differs from the first; parameters are in the stages' unit."""
     shortest = min(p.box[: p.periodicity])
     radius = (LARGE if not LARGE / APART < p.rc / shortest < LARGE * APART else SMALL) * shortest
     split = "gaussian" if options.split == "prolate" else "prolate"

@@ -1,4 +1,4 @@
-"""The reports of a sum: wall-clock times by phase, and parameters by their published names."""
+"""Reports of a sum: wall-clock times by phase, and parameters by their published names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parki.ewald.stages import multipliers
 from parki.tables import TextTable
 from parki.timing import PhaseTimes, row
 
-# phase, its title, the count that its rate is of, the unit of that count
+# phase, its title, the count for its rate, the unit of this count
 PHASES = (
     ("p2p", "near field (P2P)", "N_out", "targets"),
     ("p2g", "spread (P2G)", "N_in", "sources"),
@@ -45,33 +45,33 @@ def _published(name: str) -> property:
 class WallTime(PhaseTimes):
     """Add up the wall-clock seconds of each phase of one or more Ewald sums, by their published names.
 
-    Besides the phases there are ``"ewald"``, the whole sum, and ``"cell_list"``, making cell lists, which `reset`
-    keeps.
+    In addition to the phases there are ``"ewald"``, the whole sum, and ``"cell_list"``, making cell lists, which
+    `reset` keeps.
 
     Parameters
     ----------
     N_in, N_out, N_grid, N_fft : int, default 0
-        Sources, targets, grid points, and values that one forward transform of all components takes in.
+        Sources, targets, grid points, and input values of one forward transform of all components.
     wait : callable, optional
-        Function that returns when everything launched before is done.
+        Function that returns when all earlier launches are done.
     comm : Comm, optional
         Communicator of a sum over ranks.
 
     Attributes
     ----------
     time_p2p, time_p2g, time_fft, time_cnv, time_ifft, time_g2p : dict
-        Seconds ``"tot"``, and for phases over particles also their parts ``"sort"`` and ``"kernel"``; read only, of
+        Seconds ``"tot"``, and for phases over particles also their parts ``"sort"`` and ``"kernel"``; read only, from
         `time`.
     time_ewald : float
         Seconds of the whole sum.
     time_cell_list : float
         Seconds of making cell lists.
     flop_p2p, flop_p2g, flop_fft, flop_cnv, flop_ifft, flop_g2p : int
-        Arithmetic operations of one sum in each phase, as `parki.ewald.stages.work` counts them; zero where it has not.
+        Arithmetic operations of one sum in each phase, counted by `parki.ewald.stages.work`; zero if not counted.
     mop_p2p, mop_p2g, mop_fft, mop_cnv, mop_ifft, mop_g2p : int
-        Bytes that it reads and writes.
+        Bytes that each phase of one sum reads and writes.
     N_pairs : int
-        Pairs of a target and a source that the near field looks at.
+        Pairs of a target and a source that the near field tests.
 
     See Also
     --------
@@ -128,7 +128,7 @@ class WallTime(PhaseTimes):
 
     @property
     def total(self) -> float:
-        """Return the seconds of the whole sum, or of all its phases where it was not timed."""
+        """Return the seconds of the whole sum, or of all its phases if the sum was not timed."""
         return self.time_ewald or self._accounted
 
     @property
@@ -141,7 +141,7 @@ class WallTime(PhaseTimes):
         Returns
         -------
         TextTable
-            One row a phase.
+            One row per phase.
         """
         whole, rows = self.total, []
         for name, title, count, unit in PHASES:
@@ -164,7 +164,7 @@ class Params:
     Parameters
     ----------
     parameters : Parameters
-        The parameters, as plans have them.
+        Parameters of a plan.
 
     Attributes
     ----------
@@ -183,8 +183,8 @@ class Params:
     grid_shape_ext, box_ext : array (3,)
         Grid points and side lengths, with the window's width more in free directions.
     actual_upsampling : array (2,)
-        How many times as long transforms along free directions are, at most: of the modes that are constant along the
-        periodic ones, and of all others; ones in a fully periodic sum.
+        Largest factor by which transforms along free directions are longer: for modes that are constant along the
+        periodic directions, and for all others; ones in a fully periodic sum.
     far_precision : str
         Precision of the far field, ``"double"`` or ``"single"``.
 

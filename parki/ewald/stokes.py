@@ -1,4 +1,4 @@
-"""The one-shot sums of Stokes flow in `parki.ewald`."""
+"""One-shot sums of Stokes flow in `parki.ewald`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def stokes_sl(
 ) -> Any:
     """Return the Stokes single layer Σ (I/r + rrᵀ/r³) f, coincident pairs skipped.
 
-    Fully periodic, the mean flow is zero.  There is no factor 1/8πμ: velocities are in units of the forces over the
-    points' unit of length.
+    With three periodic directions the mean flow is zero.  There is no factor 1/8πμ: velocities are in units of the
+    forces over the points' unit of length.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def stokes_sl(
 
     Examples
     --------
-    The velocity that a periodic array of forces takes from each: Hasimoto's −(4/3) 2.837297 in a unit cube.
+    The reduction of each force's velocity in a periodic array of forces: Hasimoto's −(4/3) 2.837297 in a unit cube.
 
     >>> import numpy as np, parki
     >>> x, f = np.full((3, 1), 0.5), np.array([[1.0], [0.0], [0.0]])
@@ -78,8 +78,9 @@ def stokes_dl(
 ) -> Any:  # fmt: skip
     """Return the Stokes double layer Σ −6 r (r·q)(r·n)/r⁵, r = target − source, coincident pairs skipped.
 
-    Over a closed surface with outward n of length its area element, constant q gives 8πq inside and 0 outside; fully
-    periodic, without the surface term, 8πq(1 − φ) and −8πqφ with φ the enclosed share of the volume.
+    Over a closed surface, with outward n whose length is the area element, constant q gives 8πq inside and 0 outside;
+    with three periodic directions and without the surface term 8πq(1 − φ) and −8πqφ, φ the enclosed fraction of the
+    volume.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def stokes_comb(
 ) -> Any:  # fmt: skip
     """Return the Stokes single and double layer, Σ (I/r + rrᵀ/r³) f − 6 r (r·q)(r·n)/r⁵, r = target − source.
 
-    Fully periodic, the mean flow is zero.
+    With three periodic directions the mean flow is zero.
 
     Parameters
     ----------
@@ -165,8 +166,8 @@ def stokes_pressure(
 ) -> Any:
     """Return the pressure of the Stokes single layer, Σ 2 r·f/r³, r = target − source.
 
-    The pressure belongs to the flow of `stokes_sl` for viscosity 1: ∇p = ∇²u away from the sources.  Fully periodic, it
-    is zero on average; the mean gradient that balances a net force is not in it.
+    The pressure belongs to the flow of `stokes_sl` for viscosity 1: ∇p = ∇²u away from the sources.  With three
+    periodic directions its average is zero; the mean gradient that balances a net force is not included.
 
     Parameters
     ----------

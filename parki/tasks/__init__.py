@@ -1,1 +1,1 @@
-"""Sums cut into tasks: their graph, schedules of it on the cores and devices of a node, and runs of these."""
+"""Sums cut into tasks: their graph, and its schedules and runs on the cores and devices of a node."""

@@ -1,6 +1,6 @@
-"""Lower bounds of the time of a graph on a node: that of the work alone, and that of the longest path.
+"""Lower bounds of the time of a graph on a node: the area bound of its work, and its longest path.
 
-Tasks of the area bound wait for nothing, may be divided, and are copied in no time.  With class c of n_c units, where
+In the area bound tasks do not wait, may be divided, and need no time for copies.  With class c of n_c units, where
 task i takes t_ic seconds,
 
     minimise T   subject to   Σ_i α_ic t_ic ≤ n_c T  for all c,   Σ_c α_ic = 1  for all i,   α ≥ 0 .
@@ -18,7 +18,7 @@ from parki.tasks.node import Node
 
 
 def least_seconds(graph: Graph, durations: Durations, node: Node) -> float:
-    """Return the larger one of the area bound and the longest path at the least times of tasks."""
+    """Return the larger of the area bound and the longest path, with each task at its least time."""
     core, device = durations.runs(node)
     least = np.minimum(np.where(core, durations.core, np.inf), np.where(device, durations.device, np.inf))
     return max(area_bound(durations, node), graph.critical_path(least))
@@ -27,8 +27,8 @@ def least_seconds(graph: Graph, durations: Durations, node: Node) -> float:
 def area_bound(durations: Durations, node: Node) -> float:
     """Return the area bound in seconds, by sorting.
 
-    Devices get the tasks that they are fastest at over cores, as many as make both classes end at once; of one task,
-    which is divided, each does a part.
+    Devices get the tasks with the largest acceleration over cores, so many that both classes end at once; one task is
+    divided between them.
     """
     core, device = durations.runs(node)
     fixed = durations.core[core & ~device].sum(), durations.device[device & ~core].sum()
@@ -37,7 +37,7 @@ def area_bound(durations: Durations, node: Node) -> float:
         return float(max(fixed[0] / max(node.cores, 1), fixed[1] / max(node.devices, 1)))
     both = both[np.argsort(-(durations.core[both] / np.maximum(durations.device[both], 1e-300)), kind="stable")]
     on_core, on_device = durations.core[both], durations.device[both]
-    # seconds of both classes where devices do the first k tasks
+    # seconds of both classes if devices do the first k tasks
     devices = (fixed[1] + np.concatenate([[0.0], np.cumsum(on_device)])) / node.devices
     cores = (fixed[0] + np.concatenate([np.cumsum(on_core[::-1])[::-1], [0.0]])) / node.cores
     k = int(np.searchsorted(devices >= cores, True))

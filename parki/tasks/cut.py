@@ -1,4 +1,4 @@
-"""Lists of steps cut into tasks: runs of items of one step, or several whole steps, with the data that they touch."""
+"""Cuts of lists of steps into tasks: runs of items of one step, or several whole steps, with the data they touch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from parki.arrays import spread
 from parki.engine.steps import Cut, Handle, RowByRow, Step, Touched
 from parki.tasks.graph import Graph, IntLists
 
-JOIN = "JOIN"  # tasks without work, between steps that see one array in different blocks
+JOIN = "JOIN"  # kind of tasks without work, between steps that divide one array into different blocks
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """The bytes of data: of each one `rows` runs of `width` bytes, `pitch` bytes apart, from `first` on.
+    """Bytes of data: each datum has `rows` runs of `width` bytes, `pitch` bytes apart, from `first` on.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Regions:
 
     @property
     def nbytes(self) -> NDArray[np.float64]:
-        """Return the bytes of each datum."""
+        """Bytes of each datum."""
         return (self.rows * self.width).astype(np.float64)
 
 
@@ -50,13 +50,13 @@ class CutSteps:
     ----------
     graph : Graph
     regions : Regions
-        Of the graph's data.
+        Bytes of the graph's data.
     begin : array (tasks + 1,) of int32
-        Of each task among the calls.
+        First call of each task.
     step, first, count : arrays (calls,) of int32
         Number of the step of each call, its first item and the number of its items.
     together : array (tasks,) of bool
-        Tasks that one device had better do all of: see `Cut.together`.
+        Tasks that should all run on one device: see `Cut.together`.
     """
 
     graph: Graph
@@ -74,12 +74,12 @@ def cut(steps: Sequence[Step]) -> CutSteps:
     Parameters
     ----------
     steps : sequence of Step
-        In an order that may be run one after another.
+        Steps in an order in which they may run one after another.
 
     Raises
     ------
     ValueError
-        For a step without a cut.
+        If a step has no cut.
     """
     made = _Cutting()
     for _, some in groupby(enumerate(steps), key=lambda one: id(one[1].cut)):
@@ -91,16 +91,16 @@ def cut(steps: Sequence[Step]) -> CutSteps:
 
 
 class _Cutting:
-    """Tasks and calls as they are collected."""
+    """Tasks and calls that are collected so far."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, int] = {}
-        self.seen: dict[int, tuple[Touched | RowByRow, bool]] = {}  # by array: as the last steps have seen it
+        self.seen: dict[int, tuple[Touched | RowByRow, bool]] = {}  # by array: its last division
         self.first_datum: dict[tuple[int, int], int] = {}  # by array and division
         self.arrays: dict[int, tuple[int, Handle]] = {}  # numbers of whole arrays
         self.regions: dict[tuple[int, int], NDArray[np.int64]] = {}  # by array and division, a row for each datum
         self.data = self.tasks = 0
-        self.kept: list[object] = []  # what numbers of objects are keys of
+        self.kept: list[object] = []  # keeps objects whose ids are keys
         self.columns: dict[str, list[NDArray]] = {
             name: []
             for name in ("kind", "group", "work", "items", "place", "calls", "step", "first", "count", "together")
@@ -158,7 +158,7 @@ class _Cutting:
         self.columns[name].append(np.asarray(values))
 
     def _data(self, touched: Touched | RowByRow, starts: Ints, units: int) -> tuple[Ints, Ints]:
-        """Return pairs of a task and a datum."""
+        """Return the tasks and the data of all pairs of a task and a datum that the task touches."""
         if isinstance(touched, RowByRow):
             low, high = (touched.first + at for at in (starts, np.append(starts[1:], units)))
             owner = np.arange(len(starts))
@@ -190,9 +190,9 @@ class _Cutting:
         return self.first_datum[key]
 
     def _join(self, how: Cut) -> None:
-        """Add a task that waits for all who have touched an array, if the next steps see it in other blocks.
+        """Add a task that waits for all tasks that touched an array, if the next steps divide the array differently.
 
-        The task reads the blocks of before where their contents matter, and writes all others.
+        The task writes all blocks of both divisions, and reads the old blocks if the next steps read the array.
         """
         matter = {id(touched.array.whole) for touched in how.reads}
         for touched in (*how.reads, *how.writes):
@@ -236,7 +236,7 @@ def _starts(steps: Sequence[Step], how: Cut) -> tuple[Ints, int]:
 
 
 def _places(how: Cut, count: int) -> NDArray[np.float64]:
-    """Return where in the order of rows tasks are, from 0 to 1."""
+    """Return the place of each task in the order of rows, from 0 to 1."""
     if how.along is not None:
         return (np.arange(count) + 0.5) / count
     rows = [(one.low.mean(), one.division.bounds) for one in how.writes if isinstance(one, Touched) and len(one.low)]

@@ -1,8 +1,8 @@
 """Tasks on a device: its own arrays, copies of the rows that tasks read, and launches of their calls.
 
-The host always holds the last version of every datum that other units touch: the results of a device go home with the
-end of their tasks.  The device keeps its copies, and knows of each the task that had written it: a read asks for the
-version of one task, the last before it in the order of the list.
+The host always holds the last version of every datum that other units touch: results of a device are copied to the host
+when their tasks end.  The device keeps its copies, and for each copy the number of the task that wrote the version: a
+read needs the version of the last writer before it in the order of the list.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from parki.engine import Prepared, Space, compile_for, devices
 from parki.engine.steps import Launch, Memory, Step, StepList
 from parki.tasks.cut import JOIN, CutSteps, Regions
 
-NOTHING = -2  # in place of the task that has written a copy: there is none; −1 is the host's of the beginning
+NOTHING = -2  # version number of a missing copy; −1 is the host's version at the beginning
 
 
 class DeviceTasks:
-    """The tasks of a list of steps on one device.
+    """Tasks of a list of steps on one device.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class DeviceTasks:
     Attributes
     ----------
     name : str
-        As "Cuda 0".
+        Name, such as "Cuda 0".
     copied, returned : int
-        Bytes to the device, and from there, of the last run.
+        Bytes copied to the device, and from the device, in the last run.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class DeviceTasks:
         self.copied = self.returned = 0
 
     def _require(self, steps: StepList, index: int) -> None:
-        """Raise MemoryError where the arrays would take more than the device has free."""
+        """Raise MemoryError if the arrays take more memory than the device has free."""
         needed = steps.nbytes()
         free = devices.free_bytes(devices.find(self.space.name)[index]) if self.space.own_memory else needed
         if needed > free:
@@ -81,7 +81,7 @@ class DeviceTasks:
 
     @property
     def arrays(self) -> list[Any]:
-        """Return the arrays of the device."""
+        """Arrays of the device."""
         return [*self._memory.arrays, *(a for ready in self._ready if ready is not None for a in ready.own)]
 
     def current(self) -> AbstractContextManager[None]:
@@ -98,12 +98,12 @@ class DeviceTasks:
                     a[...] = np.nan
 
     def start(self, tasks: Sequence[int]) -> Any:
-        """Copy the data of tasks that are ready, and launch them; return an event that `finish` waits for.
+        """Copy the data of ready tasks, and launch the tasks; return an event that `finish` waits for.
 
         Parameters
         ----------
         tasks : sequence of int
-            Of one kind.
+            Tasks of one kind.
         """
         graph, written = self._graph, []
         for task in tasks:
@@ -118,11 +118,11 @@ class DeviceTasks:
         return self._link.event()
 
     def finish(self, event: Any) -> None:
-        """Wait until the results of tasks are at the host."""
+        """Wait until the results of tasks have reached the host."""
         self._link.wait(event)
 
     def _fetch(self, task: int) -> None:
-        """Copy the data that a task reads and of which the device has another version."""
+        """Copy the data that a task reads, unless the device has the needed version."""
         graph, begin = self._graph, self._graph.reads.begin
         at = slice(begin[task], begin[task + 1])
         data, wanted = graph.reads.values[at], graph.versions[at]
@@ -133,7 +133,7 @@ class DeviceTasks:
                 self._have[datum] = version
 
     def _joined(self, task: int) -> bool:
-        """Return whether a version is that of a join of blocks of which the device has all."""
+        """Return whether a join wrote a version, and the device has all blocks that the join reads."""
         graph, begin = self._graph, self._graph.reads.begin
         if task < 0 or int(graph.kind[task]) not in self._joins:
             return False
@@ -141,7 +141,7 @@ class DeviceTasks:
         return at.stop > at.start and np.array_equal(self._have[graph.reads.values[at]], graph.versions[at])
 
     def _ranges(self, tasks: Sequence[int]) -> list[tuple[int, int, int]]:
-        """Return the ranges of steps of tasks: neighbouring ranges of a step together."""
+        """Return the ranges of steps of tasks, with adjacent ranges of a step merged."""
         cut = self._cut
         calls = [range(cut.begin[task], cut.begin[task + 1]) for task in tasks]
         found = [[(int(cut.step[c]), int(cut.first[c]), int(cut.count[c])) for c in some] for some in calls]
@@ -158,7 +158,7 @@ class DeviceTasks:
 
 
 def host_only(steps: Sequence[Step], cut: CutSteps) -> NDArray[np.bool_]:
-    """Return the tasks that only a host may run: they touch arrays of the caller's, or join blocks."""
+    """Return which tasks only a host may run, because they touch arrays of the caller or join blocks."""
     bound = np.array([any(a.whole.role in ("argument", "result") for a in step.handles.values()) for step in steps])
     first = cut.step[np.minimum(cut.begin[:-1], len(cut.step) - 1)]
     return bound[first] | (np.diff(cut.begin) == 0)
@@ -182,10 +182,10 @@ class _SameMemory:
         return self._copy(datum, self._there, self._home)
 
     def event(self) -> None:
-        """Return an event: all is done."""
+        """Return None as the event, because copies are synchronous."""
 
     def wait(self, event: None) -> None:
-        """Wait for nothing."""
+        """Return at once, because copies are synchronous."""
 
     def _copy(self, datum: int, source: list[NDArray[np.uint8]], to: list[NDArray[np.uint8]]) -> int:
         r = self._regions
@@ -215,8 +215,8 @@ class _OwnMemory:
         return self._copy(datum, self._home, self._there, self._cuda.runtime.memcpyDeviceToHost)
 
     def event(self) -> Any:
-        """Return an event of all that was begun."""
-        event = self._cuda.Event(block=True, disable_timing=True)  # a waiting thread leaves its core to others
+        """Return an event after all work begun so far."""
+        event = self._cuda.Event(block=True, disable_timing=True)  # block=True: a waiting thread frees its core
         event.record()
         return event
 

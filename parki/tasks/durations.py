@@ -18,13 +18,13 @@ class Durations:
     Attributes
     ----------
     core : array (n,)
-        Seconds on one core; infinite where no core may run the task.
+        Seconds on one core; infinite if no core may run the task.
     device : array (n,)
-        Seconds of work on a device, launches apart; infinite where no device may run the task.
+        Seconds of work on a device, without launches; infinite if no device may run the task.
     launches : array (n,)
-        Launches of a task on a device; a batch of tasks of one kind takes as many as one of them.
+        Launches of a task on a device; a batch of tasks of one kind needs as many as one task.
     wave : array (n,)
-        Seconds of work that fills a device once: a launch takes no less.
+        Seconds of work that fills a device once; no launch takes less.
     """
 
     core: Floats
@@ -51,9 +51,9 @@ class Durations:
         core, device : array (n,)
             Seconds of each task.
         launches : mapping
-            Launches of a kind on a device, 1 where the kind is missing.
+            Launches of a kind on a device; 1 if the kind is missing.
         fill : mapping
-            Items of a kind that fill a device once, none where the kind is missing.
+            Items of a kind that fill a device once; 0 if the kind is missing.
         """
         core, device = np.array(core, np.float64), np.array(device, np.float64)
         wave = np.zeros(len(graph.kinds))
@@ -66,15 +66,15 @@ class Durations:
 
     @cached_property
     def least(self) -> Floats:
-        """Return the least seconds of each task, launches apart."""
+        """Least seconds of each task, without launches."""
         return np.minimum(self.core, self.device)
 
     def on_core(self, node: Node) -> Floats:
-        """Return the seconds of each task on a core, with the cost of a task."""
+        """Return the seconds of each task on a core, including the cost of starting a task."""
         return self.core + node.task
 
     def on_device(self, node: Node) -> Floats:
-        """Return the seconds of each task on a device, launched by itself."""
+        """Return the seconds of each task on a device, in a launch of its own."""
         return self.launches * node.launch + np.maximum(self.device, self.wave)
 
     def on_either(self, node: Node) -> Floats:
@@ -89,7 +89,7 @@ class Durations:
         Raises
         ------
         ValueError
-            For a task that no unit of the node may run.
+            If no unit of the node may run some task.
         """
         core = np.isfinite(self.core) & (node.cores > 0)
         device = np.isfinite(self.device) & (node.devices > 0)

@@ -1,4 +1,4 @@
-"""Gantt pictures of traces: bars of tasks over time, a row for each unit."""
+"""Gantt charts of traces: bars of tasks over time, one row per unit."""
 
 import importlib.util
 from pathlib import Path
@@ -17,11 +17,11 @@ COLOURS = {
     "SCATTER": "#4a4a4a",
 }  # fmt: skip
 OTHERS = ("#556b8d", "#a05a6b", "#6b8d55", "#8d7f55")  # kinds without a colour of their own
-HEIGHT = 0.8  # of a bar, of the distance between units
+HEIGHT = 0.8  # height of a bar, as a fraction of the distance between units
 
 
 def check(path: Path) -> None:
-    """Raise ValueError if no picture can be drawn there; before anything is run."""
+    """Raise ValueError if no picture can be written to a path, so that the error comes before a run."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("gantt needs matplotlib, which is not installed: pip install 'parki[plot]'")
     if path.suffix not in SUFFIXES or not path.parent.is_dir():
@@ -30,7 +30,7 @@ def check(path: Path) -> None:
 
 
 def draw(trace: Trace, path: Path, title: str = "") -> None:
-    """Draw a trace into a file: a row for each unit, a bar for each launch.
+    """Draw a trace into a file: one row per unit, one bar per launch.
 
     Parameters
     ----------
@@ -42,14 +42,14 @@ def draw(trace: Trace, path: Path, title: str = "") -> None:
     Raises
     ------
     ValueError
-        As `check`.
+        As raised by `check`.
     """
     path = Path(path)
     check(path)
     from matplotlib.figure import Figure
 
     kinds = len(np.unique(trace.kind))
-    height = max(1.6 + 0.22 * len(trace.units), 0.8 + 0.19 * kinds)  # inches: of rows, and of the legend
+    height = max(1.6 + 0.22 * len(trace.units), 0.8 + 0.19 * kinds)  # inches: rows, and the legend
     figure = Figure(figsize=(10.0, height), layout="constrained")
     axes = figure.subplots()
     scale, unit = (1.0, "s") if trace.seconds >= 1 else (1e3, "ms")

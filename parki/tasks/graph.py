@@ -1,4 +1,4 @@
-"""The graph of tasks as arrays: kinds, work, data read and written, and the order that these ask for.
+"""Graph of tasks as arrays: kinds, work, data read and written, and the order that these accesses require.
 
 Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.
 """
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
-ALIKE = 0.05  # of the longest path: difference of paths that order does not heed
+ALIKE = 0.05  # fraction of the longest path: a smaller difference of paths does not change the order
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class IntLists:
 
     @property
     def owner(self) -> Ints:
-        """Return the list that each value is in."""
+        """Number of the list that holds each value."""
         return np.repeat(np.arange(len(self.begin) - 1, dtype=np.int32), np.diff(self.begin))
 
     def __getitem__(self, i: int) -> Ints:
@@ -42,12 +42,12 @@ class IntLists:
         return len(self.begin) - 1
 
     def lists(self) -> list[list[int]]:
-        """Return the lists as Python's, for loops over single values."""
+        """Return the lists as Python lists, for loops over single values."""
         begin, values = self.begin.tolist(), self.values.tolist()
         return [values[first:end] for first, end in pairwise(begin)]
 
     def turned(self, n: int) -> "IntLists":
-        """Return for each of n values the lists that hold the value."""
+        """Return n lists: for each value the numbers of the lists that hold this value."""
         return IntLists.of(self.values, self.owner, n)
 
 
@@ -62,17 +62,17 @@ class Graph:
     kind : array (n,) of uint8
         Number of the kind of each task.
     group : array (n,) of int32
-        Number of a task among those of its kind, for names.
+        Number of each task among the tasks of its kind, for names.
     work : array (n,) of float64
-        Work of a task in a unit of its kind.
+        Work of each task, in the unit of its kind.
     items : array (n,) of float64
-        Teams or iterations of a task: a device needs many.
+        Teams or iterations of each task; a device needs many.
     reads, writes : IntLists
         Data of each task; a datum that is read and written is in both.
     nbytes : array (data,) of float64
         Bytes of each datum.
     place : array (n,) of float64
-        Place in the order of points, from 0 to 1: tasks near each other share data.
+        Place of each task in the order of points, from 0 to 1: neighbouring tasks share data.
     """
 
     kinds: Sequence[str]
@@ -84,7 +84,7 @@ class Graph:
     writes: IntLists
     nbytes: Floats
     place: Floats
-    #: Tasks that each one waits for.
+    #: Tasks that each task waits for.
     before: IntLists = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,12 +95,12 @@ class Graph:
 
     @cached_property
     def after(self) -> IntLists:
-        """Return the tasks that wait for each one."""
+        """Tasks that wait for each task."""
         return self.before.turned(len(self))
 
     @cached_property
     def versions(self) -> Ints:
-        """Return for each read of `reads` the task that has written the datum as it is read, −1 for none."""
+        """Task that wrote the version of the datum for each read of `reads`; −1 if no task wrote the datum before."""
         some = _Accesses.of(self.reads, self.writes)
         found = np.where(some.after_write, some.task[some.last], -1)
         versions = np.empty(len(some.task), np.int32)
@@ -108,11 +108,11 @@ class Graph:
         return versions[: len(self.reads.values)]
 
     def name(self, task: int) -> str:
-        """Return the name of a task, as "M2L 12"."""
+        """Return the name of a task, such as "M2L 12"."""
         return f"{self.kinds[self.kind[task]]} {self.group[task]}"
 
     def rank(self, seconds: ArrayLike) -> Floats:
-        """Return the time of the longest path from the beginning of each task to the end of all.
+        """Return the time of the longest path from the beginning of each task to the end of the graph.
 
         Parameters
         ----------
@@ -128,9 +128,9 @@ class Graph:
         return np.array(out)
 
     def turn(self, seconds: ArrayLike) -> Ints:
-        """Return the place of each task in the order of the longest paths from their beginnings.
+        """Return the place of each task in an order by its longest path to the end, longest first.
 
-        Tasks whose paths are about as long keep their order, in which neighbours follow each other: they share data.
+        Tasks with paths of similar length keep their order, in which neighbours, which share data, follow each other.
         """
         rank = self.rank(seconds)
         steps = np.floor(rank / max(ALIKE * float(rank.max(initial=0.0)), 1e-300))
@@ -139,19 +139,19 @@ class Graph:
         return turn
 
     def critical_path(self, seconds: ArrayLike) -> float:
-        """Return the time of the longest path: no number of workers needs less."""
+        """Return the time of the longest path: no number of workers is faster."""
         return float(self.rank(seconds).max(initial=0.0))
 
 
 def after_data(reads: IntLists, writes: IntLists) -> IntLists:
-    """Return the tasks that each task waits for, by the data that tasks read and write in their order.
+    """Return the tasks that each task waits for, from the data that tasks read and write in their order.
 
-    A task waits for the last one before it that writes a datum of its own; if it writes itself, also for those that
-    have read the datum since.
+    For each of its data a task waits for the last earlier task that writes the datum; if the task writes the datum too,
+    it also waits for the tasks that have read the datum since.
     """
     some = _Accesses.of(reads, writes)
     datum, task, at = some.datum, some.task, np.arange(len(some.datum))
-    # the place of the next access behind each one that writes
+    # place of the next write at or after each access
     following = np.minimum.accumulate(np.where(some.written, at, len(at))[::-1])[::-1]
     ends = np.searchsorted(datum, datum, side="right")
     after_read = ~some.written & (following < ends)
@@ -163,10 +163,10 @@ def after_data(reads: IntLists, writes: IntLists) -> IntLists:
 
 @dataclass(frozen=True, eq=False)
 class _Accesses:
-    """Reads and writes sorted by datum, then by task; of a task that does both, reading comes first.
+    """Reads and writes sorted by datum, then by task; the read comes first if a task does both.
 
-    `last` is the place of the last access before each one that writes, a write of the same datum where `after_write`.
-    `order` are the places among all reads, then all writes.
+    `last` is the place of the last write before each access; it is a write of the same datum where `after_write`.
+    `order` has the places of the sorted accesses among all reads, then all writes.
     """
 
     order: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Means of measured seconds of tasks, by kind, class of unit and size, which take the place of modelled ones."""
+"""Means of measured seconds of tasks, by kind, class of unit and size, which replace modelled seconds."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,40 +8,40 @@ from parki.tasks.graph import Floats, Graph
 from parki.tasks.node import Node
 from parki.tasks.trace import Trace
 
-LEAST = 3  # tasks of a kind, class and size, before their mean counts
-Key = tuple[str, bool, int]  # kind, whether on devices, size
+LEAST = 3  # tasks of a kind, class and size that are needed before their mean is used
+Key = tuple[str, bool, int]  # kind, True for devices, size
 
 
 class Means:
-    """Seconds of a unit of work as runs have taken them, for each kind, class of unit and power of two of work.
+    """Measured seconds per unit of work, for each kind, class of unit and power of two of work.
 
     Attributes
     ----------
     sums : dict
-        By kind, class and size: tasks, seconds and work of these.
+        Number of tasks, their seconds and their work, by kind, class and size.
     """
 
     def __init__(self) -> None:
         self.sums: dict[Key, NDArray[np.float64]] = {}
 
     def add(self, graph: Graph, trace: Trace, node: Node, launches: Floats | None = None) -> None:
-        """Count the tasks of a run.
+        """Add the tasks of a run to the sums.
 
         Parameters
         ----------
         graph : Graph
         trace : Trace
-            Of a run of this graph on this node.
+            Trace of a run of this graph on this node.
         node : Node
         launches : array (n,), optional
-            Launches of each task on a device, whose cost is taken off; one each if not given.
+            Launches of each task on a device, whose cost is subtracted; 1 per task if not given.
         """
         seconds = trace.end - trace.begin
         on_device = trace.unit >= node.cores
         many = np.ones(len(graph)) if launches is None else launches
         seconds = np.where(on_device, np.maximum(seconds - many * node.launch, 0.0), seconds)
         _, of = np.unique(trace.launch, return_inverse=True)
-        # tasks of one launch share its time by their work
+        # divide the time of a launch among its tasks by their work
         work = np.where(graph.work > 0, graph.work, 1.0)
         seconds = seconds * work / np.bincount(of, work)[of] if len(of) else seconds
         for key, some in _groups(graph, on_device):
@@ -49,13 +49,13 @@ class Means:
             self.sums[key] = self.sums.get(key, 0.0) + row
 
     def blended(self, graph: Graph, durations: Durations) -> Durations:
-        """Return durations with the means of measured ones in place of others, where enough tasks were measured.
+        """Return durations with measured means in place of modelled seconds, where enough tasks were measured.
 
         Parameters
         ----------
         graph : Graph
         durations : Durations
-            Of this graph; a class that may not run a task may not do so afterwards.
+            Durations of this graph; a class that may not run a task still may not run it in the result.
         """
         found = []
         for seconds, on_device in ((durations.core, False), (durations.device, True)):

@@ -1,4 +1,4 @@
-"""Copies of data in the memories of a node: where each datum is valid, and the transfers that make it so."""
+"""Copies of data in the memories of a node: the memories where each datum is valid, and transfers between them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -10,11 +10,11 @@ class Link(Protocol):
     """Transfers between memories."""
 
     def carry(self, datum: int, source: int, to: int, since: float) -> float:
-        """Copy a datum that is valid in a memory since a time, and return the time at which the copy may be read."""
+        """Copy a datum that is valid in `source` from time `since` on; return the time when the copy may be read."""
 
 
 class Channels:
-    """Transfers by bandwidth and latency: one at a time each way between two memories.
+    """Transfers with bandwidth and latency: one at a time in each direction between two memories.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Channels:
         self.moved, self.transfers = 0.0, 0
 
     def carry(self, datum: int, source: int, to: int, since: float) -> float:
-        """Return the time at which a copy is there that may begin when the channel is free."""
+        """Return the time at which a copy arrives, which begins once the datum is valid and the channel free."""
         node, nbytes = self._node, self._nbytes[datum]
         rate = node.bandwidth if HOST in (source, to) else node.between
         end = max(self._free.get((source, to), 0.0), since) + nbytes / rate
@@ -41,25 +41,25 @@ class Channels:
 
 
 class Copies:
-    """Valid copies of data: all are the host's at first, and a write leaves one copy.
+    """Valid copies of data: at first all are on the host, and a write leaves one valid copy.
 
     Parameters
     ----------
     nbytes : sequence of float
         Bytes of each datum.
     link : Link
-        Carries copies.
+        Carrier of copies.
     direct : bool
-        Whether copies go from device to device; else through the host.
+        True if copies go from device to device; else they go through the host.
     """
 
     def __init__(self, nbytes: Sequence[float], link: Link, direct: bool = False) -> None:
         self._nbytes, self._link, self._direct = nbytes, link, direct
-        #: Of each datum the memories where it is valid, and the time since when.
+        #: Memories where each datum is valid, and the times since when.
         self.valid: list[dict[int, float]] = [{HOST: 0.0} for _ in nbytes]
 
     def fetch(self, data: Iterable[int], to: int, now: float) -> float:
-        """Copy to a memory the data that are not valid there, and return the time at which all are."""
+        """Copy to a memory the data that are not valid there; return the time at which all are valid."""
         ready = now
         for datum in data:
             valid = self.valid[datum]

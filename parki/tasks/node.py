@@ -1,8 +1,8 @@
-"""A node: its cores and devices, the links between their memories, and the cost of beginning work."""
+"""Description of a node: its cores and devices, the links between their memories, and the cost of starting work."""
 
 from dataclasses import dataclass
 
-HOST = 0  # number of the memory that all cores share; device d has memory d + 1
+HOST = 0  # number of the memory shared by all cores; device d has memory d + 1
 
 
 @dataclass(frozen=True)
@@ -14,17 +14,17 @@ class Node:
     cores, devices : int
         Numbers of units.
     bandwidth : float
-        Bytes a second between the host and a device, each way.
+        Bytes per second between the host and a device, each way.
     between : float
-        Bytes a second between two devices; 0 where copies go through the host.
+        Bytes per second between two devices; 0 if copies go through the host.
     latency : float
         Seconds from the end of a copy until its bytes may be read.
     launch : float
         Seconds of a launch on a device.
     task : float
-        Seconds that a core takes to find a task and to end it.
+        Seconds that a core needs to find and to end a task.
     ahead : int
-        Launches that a device has at once: copies for the next go on while one runs.
+        Launches that a device holds at once: copies for the next one overlap with the running one.
     """
 
     cores: int
@@ -46,12 +46,12 @@ class Node:
 
     @property
     def units(self) -> int:
-        """Return the number of cores and devices together."""
+        """Number of cores and devices together."""
         return self.cores + self.devices
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all units, as "core 3" and "device 0"."""
+        """Names of all units, such as "core 3" and "device 0"."""
         return [f"core {i}" for i in range(self.cores)] + [f"device {i}" for i in range(self.devices)]
 
     def is_device(self, unit: int) -> bool:

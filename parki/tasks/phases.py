@@ -1,10 +1,10 @@
-"""Phases of a graph: sets of tasks that are done one after the other where there are barriers between them."""
+"""Phases of a graph: sets of tasks that run one after another if barriers separate them."""
 
 import numpy as np
 
 from parki.tasks.graph import Floats, Graph, Ints
 
-#: Kinds in the order of phases; P2M is done with M2M, level by level.
+#: Kinds in the order of phases; P2M runs with M2M, level by level.
 ORDER = ("GATHER", "FILL", "M2M", "FFT", "M2L", "IFFT", "P2L", "M2P", "L2L", "L2P", "P2P", "ADD", "SCATTER")
 UPWARD, DOWNWARD = ("P2M", "M2M"), "L2L"
 
@@ -12,9 +12,9 @@ UPWARD, DOWNWARD = ("P2M", "M2M"), "L2L"
 def phases(graph: Graph) -> Ints:
     """Return the number of the phase of each task, from 0.
 
-    M2M is a phase for each level, from the lowest, L2L one from the highest; all other kinds of `ORDER` are one phase
-    each.  A task of another kind, as one that joins others, is in the last phase of the tasks that it waits for, and no
-    task is in an earlier one.
+    M2M has a phase for each level, from the lowest one up, and L2L from the highest one down; each other kind of
+    `ORDER` is one phase.  A task of another kind, such as a join, is in the last phase of the tasks that it waits for,
+    and no task is in an earlier phase than a task that it waits for.
     """
     place = {name: i for i, name in enumerate(ORDER)} | dict.fromkeys(UPWARD, ORDER.index("M2M"))
     of_kind = np.array([place.get(name, 0) for name in graph.kinds])[graph.kind]
@@ -31,7 +31,7 @@ def _is_one_of(graph: Graph, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _since(graph: Graph, weight: np.ndarray) -> Floats:
-    """Return the weight of the heaviest path from the beginning to each task, with its own."""
+    """Return the weight of the heaviest path from the beginning to each task, including the task."""
     found = weight.astype(float).tolist()
     for task in range(len(found)):
         found[task] += max([found[other] for other in graph.before[task].tolist()], default=0.0)
@@ -39,7 +39,7 @@ def _since(graph: Graph, weight: np.ndarray) -> Floats:
 
 
 def _after_all(graph: Graph, key: Floats) -> Floats:
-    """Return the keys, raised to those of the tasks that each task waits for."""
+    """Return the keys, each raised to the largest key of the tasks that the task waits for."""
     found = key.tolist()
     for task in range(len(found)):
         found[task] = max([found[task], *(found[other] for other in graph.before[task].tolist())])

@@ -1,7 +1,7 @@
-"""Policies as data: the order in which units take tasks that are ready, and when a unit leaves one to others.
+"""Policies as data: the order in which units take ready tasks, and the rule by which a unit leaves tasks to others.
 
-Tasks that are ready lie in buckets.  A unit polls the buckets in the order of its class, cores or devices, and takes
-the task of the highest rank (longest path to the end) from the first bucket that its rule does not make it leave.
+Ready tasks are in buckets.  A unit polls the buckets in the order of its class, cores or devices, and takes the task
+of the highest rank (longest path to the end) from the first bucket that its rule lets it use.
 
 Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.2; HEFT:
 H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE Trans. Parallel Distrib. Syst. 13 (2002) 260–274.
@@ -19,15 +19,15 @@ from parki.tasks.durations import Durations
 from parki.tasks.graph import Floats, Graph, Ints
 from parki.tasks.node import Node
 
-#: RR-8513, table 3, with kinds of this library that are not in it: orders in which classes of units poll.
+#: Orders in which classes of units poll: RR-8513, table 3, with the kinds of this library that the table lacks.
 CORE_ORDER = ("JOIN", "GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "IFFT", "P2L", "M2P", "M2L", "P2P small", "L2P",
               "P2P", "P2P large", "ADD", "SCATTER")  # fmt: skip
 DEVICE_ORDER = ("JOIN", "P2P large", "P2P", "P2P small", "M2L", "L2P", "M2P", "P2M", "P2L", "IFFT", "FFT", "M2M", "L2L",
                 "ADD", "SCATTER", "GATHER", "FILL")  # fmt: skip
-#: RR-8513, table 3, of nodes without devices; P2P has halves there.
+#: Order on nodes without devices, where P2P has halves: RR-8513, table 3.
 ALONE_ORDER = ("JOIN", "GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "IFFT", "P2P large", "P2L", "M2P", "M2L",
                "P2P small", "L2P", "ADD", "SCATTER")  # fmt: skip
-#: Kinds that cores take first (see `Policy.loses`): others wait for them.
+#: Kinds that cores take first (see `Policy.loses`), because other kinds wait for them.
 FIRST = ("JOIN", "GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "IFFT")
 LARGE, SMALL = "P2P large", "P2P small"
 
@@ -38,37 +38,39 @@ Mapped = Literal["none", "ends first", "given"]
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """Rules by which ready tasks find their units.
+    """Rules that assign ready tasks to units.
 
     Attributes
     ----------
     name : str
     order : {"published", "acceleration", "arrival"}
-        Of buckets: that of RR-8513; by seconds on a core over seconds on a device; none, the first ready task is first.
+        Order of buckets.  "published": that of RR-8513.  "acceleration": by seconds on a core over seconds on a device.
+        "arrival": none, the task that became ready first is first.
     rule : {"none", "number", "remaining"}
-        When a unit leaves a bucket to the faster class.  "number": where no more tasks are ready in it than all units
-        of that class do in the time of one task here.  "remaining": a core leaves a task that takes longer than all
-        devices need for all the work that nobody has begun.
+        Rule by which a unit leaves a bucket to the faster class.  "number": if the bucket has no more ready tasks than
+        all units of that class run in the time of one task here.  "remaining": a core leaves a task that takes longer
+        than all devices need for all the work that has not begun.
     batch : bool
-        Whether a device takes as many tasks of a bucket in one launch as fill it twice, half of its share at most.
+        True if a device takes enough tasks of a bucket in one launch to fill it twice, at most half of its share.
     least : float
-        Waves of work that a batch has before it leaves any to others: a launch takes no less than one.
+        Waves of work that a batch has before it leaves tasks to others; no launch takes less than one wave.
     whole : bool
-        Whether the only device of a node takes all ready tasks of a bucket that no core runs, in one launch.
+        True if the only device of a node takes all ready tasks of a bucket that no core runs, in one launch.
     loses : float
-        A core takes kinds that others wait for first if their acceleration is at most so many times the least one.
+        Largest acceleration, over the least one, of the kinds in `FIRST` that cores take first.
     owners : bool
-        Whether each device takes tasks of its own run of places before those of others.
+        True if each device takes tasks of its own run of places before those of others.
     halves : bool
-        Whether the larger and the smaller half of P2P have buckets of their own.
+        True if the larger and the smaller half of P2P have separate buckets.
     barriers : bool
-        Whether all tasks of a phase end before those of the next begin (`phases`).
+        True if all tasks of a phase end before those of the next phase begin (`phases`).
     mapped : {"none", "ends first", "given"}
-        Whether a task gets its unit when it becomes ready: the one where it would end first, or that of `units`.
+        Assignment of a unit to a task when the task becomes ready: none, the unit where the task would end first, or
+        that of `units`.
     units : array (n,), optional
         Unit of each task.
     begin : array (n,), optional
-        Order of the tasks of a unit, by rank if not given.
+        Order of the tasks of a unit; by rank if not given.
     """
 
     name: str
@@ -107,7 +109,7 @@ def find(name: str) -> Policy:
     Raises
     ------
     ValueError
-        For a name that is not in `POLICIES`.
+        If the name is not in `POLICIES`.
     """
     if name not in POLICIES:
         raise ValueError(f"schedule: found {name!r}, expected one of {', '.join(POLICIES)}")
@@ -115,45 +117,45 @@ def find(name: str) -> Policy:
 
 
 def static(units: ArrayLike, begin: ArrayLike | None = None) -> Policy:
-    """Return the policy that gives each task the unit of a map, as that of an earlier run or of the simulator.
+    """Return the policy that gives each task the unit of a map, for example of an earlier or simulated run.
 
     Parameters
     ----------
     units : array (n,)
     begin : array (n,), optional
-        A unit takes its tasks in the order of these numbers, as of the times of a run; by rank if not given.
+        Numbers, such as the times of a run, by which a unit orders its tasks; by rank if not given.
     """
     order = None if begin is None else np.asarray(begin, np.float64)
     return Policy("static", batch=False, mapped="given", units=np.asarray(units, np.int32), begin=order)
 
 
 def unbatched(policy: Policy) -> Policy:
-    """Return a policy whose devices take one task a launch."""
+    """Return a policy whose devices take one task per launch."""
     return replace(policy, batch=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Buckets:
-    """A policy for one graph on one node, in numbers.
+    """Numbers of a policy for one graph on one node.
 
     Attributes
     ----------
     names : sequence of str
-        Of buckets.
+        Names of buckets.
     bucket : array (n,)
         Bucket of each task.
     orders : pair of tuples
-        Buckets that cores and that devices poll, in this order; a class is never given tasks that it may not run.
+        Buckets that cores and that devices poll, in this order, without buckets that the class may not run.
     few : pair of arrays (buckets,)
-        A core, and a device, leaves a bucket alone that holds no more ready tasks.
+        Number of ready tasks up to which a core, and a device, leaves a bucket alone.
     shared : array (buckets,) of bool
-        Whether devices may run tasks of a bucket.
+        True if devices may run tasks of the bucket.
     whole : array (buckets,) of bool
-        Whether a device takes all ready tasks of a bucket at once.
+        True if a device takes all ready tasks of the bucket at once.
     priority : array (n,)
-        The least first, then the lowest task; see `Policy.order` for "arrival".
+        Number of each task: the least comes first, then the lowest task; not used with the order "arrival".
     owner, owners
-        Device whose run of places a task is in, and the number of such runs.
+        Device whose run of places includes each task, and the number of such runs.
     """
 
     names: Sequence[str]
@@ -168,7 +170,7 @@ class Buckets:
 
 
 def buckets(policy: Policy, graph: Graph, durations: Durations, node: Node) -> Buckets:
-    """Return the buckets of a policy: orders and numbers come from the seconds of this graph's tasks."""
+    """Return the buckets of a policy; their orders and numbers depend on the seconds of this graph's tasks."""
     names, bucket = _split(graph) if policy.halves else (tuple(graph.kinds), graph.kind.astype(np.int32))
     core, device = durations.runs(node)
     runs = [np.bincount(bucket, some, len(names)) > 0 for some in (core, device)]
@@ -189,7 +191,7 @@ def buckets(policy: Policy, graph: Graph, durations: Durations, node: Node) -> B
 
 
 def _split(graph: Graph) -> tuple[tuple[str, ...], Ints]:
-    """Return buckets with two of P2P, one of the half of its tasks that has more work."""
+    """Return buckets by kind, with two for P2P: the half of its tasks with more work, and the other half."""
     bucket, names = graph.kind.astype(np.int32), [*graph.kinds, SMALL]
     if "P2P" in graph.kinds:
         number = list(graph.kinds).index("P2P")
@@ -200,7 +202,7 @@ def _split(graph: Graph) -> tuple[tuple[str, ...], Ints]:
 
 
 def _accelerations(bucket: Ints, n: int, durations: Durations, node: Node) -> Floats:
-    """Return seconds on a core over seconds on a device, launched one by one, of all tasks of each bucket."""
+    """Return the acceleration of each bucket: seconds on a core over seconds on a device, launched one by one."""
     core, device = (np.bincount(bucket, t, n) for t in (durations.on_core(node), durations.on_device(node)))
     found = np.ones(n)
     both = np.isfinite(core) & (device > 0)
@@ -212,7 +214,7 @@ def _accelerations(bucket: Ints, n: int, durations: Durations, node: Node) -> Fl
 def _orders(
     policy: Policy, names: Sequence[str], speed: Floats, both: NDArray[np.bool_], node: Node
 ) -> tuple[list[int], list[int]]:  # fmt: skip
-    """Return the buckets in the orders of cores and of devices; `both` may run some of them."""
+    """Return the buckets in the orders of cores and of devices; `both` marks buckets that both classes may run."""
     every = range(len(names))
     if policy.order != "acceleration":
         of_cores = CORE_ORDER if node.devices or not policy.halves else ALONE_ORDER
@@ -224,13 +226,13 @@ def _orders(
 
 
 def _listed(order: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Return the buckets as an order lists them, then those that it does not list."""
+    """Return the buckets in the order of a list, then the buckets that the list lacks."""
     place = {name: i for i, name in enumerate(order)}
     return sorted(range(len(names)), key=lambda b: place.get(names[b], len(order)))
 
 
 def _few(policy: Policy, speed: Floats, both: NDArray[np.bool_], node: Node) -> tuple[Floats, Floats]:
-    """Return how many ready tasks of a bucket each class leaves to the other one."""
+    """Return the number of ready tasks of each bucket that each class leaves to the other one."""
     none = np.zeros(len(speed))
     if policy.rule != "number":
         return none, none

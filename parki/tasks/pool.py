@@ -1,4 +1,4 @@
-"""The executor of graphs of tasks on a host: C++ with threads of its own, compiled on first use as kernels are."""
+"""Executor of graphs of tasks on a host: C++ with threads of its own, compiled on first use like kernels."""
 
 import ctypes
 import threading
@@ -17,10 +17,10 @@ from parki.tasks.graph import Graph, IntLists
 from parki.tasks.sharing import Sharing
 
 HEADERS = ("pk_tasks.h", "pk_ready.h")
-SLICE = 50  # milliseconds after which the caller's thread looks for an interrupt
+SLICE = 50  # milliseconds after which the caller's thread checks for an interrupt
 LINE = 64  # bytes of a cache line
-MOST = 1024  # tasks of a batch of a device
-AHEAD = 2  # batches that a device has at once
+MOST = 1024  # tasks, at most, in a batch of a device
+AHEAD = 2  # batches that a device holds at once
 
 _ADDRESSES = (
     "call_begin run args patch_begin patches fault after_begin after waits turn worker began ended rooms".split()
@@ -41,7 +41,7 @@ class _PoolJob(ctypes.Structure):
 
 @cache
 def _entries() -> ctypes.CDLL:
-    """Return the compiled executor, loaded once: looking it up takes a millisecond."""
+    """Return the compiled executor, loaded once, because a look-up takes a millisecond."""
     unit = objects.Unit("tasks", "tasks", f'#include "{HEADERS[0]}"\n', HEADERS, target(), ("-pthread",))
     opened = loading.load(objects.build(unit))
     for name in ("pk_tasks_begin", "pk_tasks_stop", "pk_tasks_end"):
@@ -71,14 +71,14 @@ class DeviceUnit(Protocol):
         """Forget the copies of earlier runs."""
 
     def start(self, tasks: Sequence[int]) -> Any:
-        """Begin to run tasks; return what `finish` takes."""
+        """Begin to run tasks; return an event for `finish`."""
 
     def finish(self, event: Any) -> None:
         """Wait for tasks that were begun, and for their results."""
 
 
 class DeviceFailure(NamedTuple):
-    """An error of a device, and the tasks that it was raised by: none if the device was not ready for any."""
+    """Error of a device, and the tasks that raised it: none if the device failed before its first task."""
 
     error: BaseException
     device: str
@@ -87,20 +87,20 @@ class DeviceFailure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Calls of kernels that tasks are made of.
+    """Calls of kernels that make up the tasks.
 
     Attributes
     ----------
     begin : array (tasks + 1,) of int32
-        Of each task among the calls.
+        First call of each task.
     run, args : array (calls,) of uint64
         Addresses of entry points and of argument structures.
     patches : IntLists
-        Of each call the rows of `pointers`.
+        Rows of `pointers` for each call.
     pointers : array (patches, 2) of int64
         Offset of a pointer in an argument structure, and offset of its bytes in the room of the worker.
     fault : array (calls,) of uint64
-        Addresses of records of four numbers, which are 0 as long as nothing has failed.
+        Addresses of records of four numbers, which are 0 unless the call has failed.
     room : int
         Bytes of the room of a worker.
     """
@@ -116,7 +116,7 @@ class Calls:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The times of the tasks of a run.
+    """Times of the tasks of a run.
 
     Attributes
     ----------
@@ -131,22 +131,23 @@ class Record:
 
 
 class GraphRun:
-    """A graph of tasks with their calls, which may be run again and again.
+    """Graph of tasks with their calls, which may run any number of times.
 
     Parameters
     ----------
     graph : Graph
     calls : Calls
     threads : int
-        Workers; the caller's thread is one of them.
+        Number of workers, including the caller's thread.
     turn : array (tasks,), optional
-        Among ready tasks the one with the least number comes first; by default the first that became ready.
+        Number of each task; the ready task with the least number comes first.  By default the task that became ready
+        first.
     may_fault : bool
-        Whether calls leave records of faults.
+        True if calls may leave records of faults.
     sharing : Sharing, optional
-        How cores and devices share the tasks, instead of `turn`.
+        Rules by which cores and devices share the tasks, instead of `turn`.
     devices : sequence of DeviceUnit
-        Those of the sharing's node.
+        Devices of the sharing's node.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class GraphRun:
 
     @property
     def arrays(self) -> list[NDArray[Any]]:
-        """Return the arrays that the job keeps."""
+        """Arrays that the job keeps."""
         return [*self._arrays.values(), self._room]
 
     def run(self) -> int | None:
@@ -186,12 +187,12 @@ class GraphRun:
         Returns
         -------
         int or None
-            The number of the first call of a core that has failed, None if none has; `failures` has those of devices.
+            Number of the first failed call on a core, None if there is none; `failures` has the failures of devices.
 
         Raises
         ------
         KeyboardInterrupt
-            When tasks that run have ended; none begins after an interrupt.
+            After an interrupt, once running tasks have ended; no other task begins.
         """
         self._run()
         return None if self._job.failed < 0 else self._job.failed
@@ -217,7 +218,7 @@ class GraphRun:
             entries.pk_tasks_end(address)
 
     def _serve(self, number: int, device: DeviceUnit) -> None:
-        """Run tasks on a device until there are no more, or one has failed."""
+        """Run tasks on a device until none is left or one has failed."""
         entries, address, flying = _entries(), ctypes.addressof(self._job), deque[tuple[list[int], Any]]()
 
         def give(tasks: list[int], *, good: bool) -> None:
@@ -240,7 +241,7 @@ class GraphRun:
                         give(tasks, good=True)
                     elif n < 0:
                         return
-        except BaseException as error:  # the caller's thread raises it
+        except BaseException as error:  # raised by the caller's thread
             self.failures.append(DeviceFailure(error, device.name, tasks))
             entries.pk_tasks_stop(address)
             for some in dict.fromkeys([*(tuple(one) for one, _ in flying), tuple(tasks)]):
@@ -249,21 +250,21 @@ class GraphRun:
 
     @property
     def done(self) -> int:
-        """Return how many tasks of the last run have ended."""
+        """Number of tasks of the last run that have ended."""
         return int(self._job.done)
 
     def share(self, sharing: Sharing) -> None:
-        """Take another way in which cores and devices share the tasks, for the next runs."""
+        """Set the rules by which cores and devices share the tasks in the next runs."""
         self._sharing, self._record = sharing, sharing.record()
         self._job.sharing, self._job.in_order = ctypes.addressof(self._record), sharing.in_order
         self.reorder(sharing.turn)
 
     def reorder(self, turn: NDArray[np.int32]) -> None:
-        """Take another order of ready tasks, for the next runs."""
+        """Set the order of ready tasks for the next runs."""
         self._arrays["turn"][:] = turn
 
     def expect(self, seconds: NDArray[np.float64]) -> None:
-        """Take the seconds that tasks are expected to last; this executor goes by their order alone."""
+        """Accept the expected seconds of tasks; this executor ignores them and uses the order alone."""
 
     def task_of(self, call: int) -> int:
         """Return the task that a call belongs to."""

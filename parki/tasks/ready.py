@@ -1,4 +1,4 @@
-"""Tasks that are ready, as units find them: in buckets that all share, or in a queue of each unit."""
+"""Containers of ready tasks: buckets that all units share, or one queue per unit."""
 
 import heapq
 import math
@@ -14,24 +14,24 @@ from parki.tasks.memory import Copies
 from parki.tasks.node import Node
 from parki.tasks.policy import Buckets, Policy
 
-FULL = 2.0  # waves of work that a batch is filled up to
+FULL = 2.0  # waves of work in a full batch
 
 
 class Ready(Protocol):
-    """Tasks whose predecessors have ended, and that nobody has begun."""
+    """Tasks whose predecessors have ended, and that no unit has begun."""
 
     def push(self, task: int, now: float) -> None:
         """Add a task."""
 
     def pop(self, unit: int) -> list[int]:
-        """Take the tasks that a unit begins together: none if it finds none."""
+        """Remove and return the tasks that a unit begins together; the list may be empty."""
 
     def lane(self, unit: int) -> int:
-        """Return a number of the units that find nothing where this one does."""
+        """Return the number of the unit's group: if one unit of a group finds no task, none of them does."""
 
 
 class SharedBuckets:
-    """Buckets that all units poll, each with a heap for every run of places that a device owns.
+    """Buckets that all units poll, each with one heap per run of places that a device owns.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class SharedBuckets:
         self._heaps: list[list[list[tuple[float, int]]]] = [[[] for _ in range(self._owners)] for _ in buckets.names]
         self._ready = [0] * len(buckets.names)
         self._core, self._device = durations.on_core(node).tolist(), durations.device.tolist()
-        # NumPy's sums of batches: equal tasks fill a wave exactly, so that last bits decide
+        # a NumPy array, whose sums of batches are compared with waves: equal tasks fill a wave to the last bit
         self._work = durations.device
         self._wave, self._gpus = durations.wave.tolist(), max(node.devices, 1)
         self._remaining = float(durations.device[buckets.shared[buckets.bucket]].sum())
@@ -68,7 +68,7 @@ class SharedBuckets:
         return int(self._node.is_device(unit))
 
     def pop(self, unit: int) -> list[int]:
-        """Take a task, or on a device a batch of tasks of one bucket."""
+        """Remove and return a task, or on a device a batch of tasks of one bucket."""
         device = self._node.is_device(unit)
         if not any(self._ready[bucket] for bucket in self._orders[device]):
             return []
@@ -81,12 +81,12 @@ class SharedBuckets:
         return got
 
     def _earliest(self, device: bool) -> tuple[int, int]:
-        """Return the bucket of the task that has been ready longest."""
+        """Return the bucket of the task that has been ready longest, and owner 0."""
         heads = [(self._heaps[b][0][0], b) for b in self._orders[device] if self._ready[b]]
         return min(heads)[1], 0
 
     def _best(self, unit: int, device: bool) -> tuple[int, int]:
-        """Return the first bucket of a class's order that it does not leave alone, and an owner of tasks in it."""
+        """Return the first bucket in the order of a class that the unit does not leave alone, and an owner in it."""
         if device and self._owners > 1:
             own = unit - self._node.cores
             for bucket in self._orders[1]:
@@ -100,7 +100,7 @@ class SharedBuckets:
         return -1, 0
 
     def _is_left(self, bucket: int, task: int) -> bool:
-        """Return whether a core leaves a task to the devices, which have done all else before the core would end."""
+        """Return whether a core leaves a task to the devices: they would end all remaining work before the core."""
         alone = self._policy.rule == "remaining" and self._shared[bucket]
         return alone and self._core[task] > self._remaining / self._gpus
 
@@ -119,17 +119,17 @@ class SharedBuckets:
 
 
 class UnitQueues:
-    """A queue for each unit: a task gets its unit when it becomes ready.
+    """Queues, one per unit: a task gets its unit when it becomes ready.
 
     Parameters
     ----------
     policy : Policy
-        With a map, or mapping each task to the unit where it would end first.
+        Policy with a map, or one that maps each task to the unit where it would end first.
     graph : Graph
     durations : Durations
     node : Node
     copies : Copies
-        Where data are: those that are missing add to the time at which a task would end.
+        Places of data: copying missing data adds to the time at which a task would end.
     """
 
     def __init__(self, policy: Policy, graph: Graph, durations: Durations, node: Node, copies: Copies) -> None:
@@ -152,7 +152,7 @@ class UnitQueues:
         return unit
 
     def pop(self, unit: int) -> list[int]:
-        """Take the first task of a unit's queue."""
+        """Remove and return the first task of a unit's queue."""
         queue = self._queues[unit]
         return [heapq.heappop(queue)[1]] if queue else []
 
@@ -169,7 +169,7 @@ class UnitQueues:
 
 
 def checked_units(units: Sequence[int] | np.ndarray, durations: Durations, node: Node) -> list[int]:
-    """Return a map of tasks to units as a list, if every unit is there and may run its tasks."""
+    """Return a map of tasks to units as a list; raise ValueError if a unit is missing or may not run its tasks."""
     units, n = np.asarray(units), len(durations.core)
     if units.shape != (n,) or (n and not 0 <= units.min() <= units.max() < node.units):
         found = f"found an array of shape {units.shape} with numbers to {units.max(initial=0)}"

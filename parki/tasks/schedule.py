@@ -1,4 +1,4 @@
-"""The schedule of a plan: its tasks, and the times of those of the last call."""
+"""Schedule of a plan: its tasks, and their times in the last call."""
 
 from pathlib import Path
 
@@ -8,19 +8,19 @@ from parki.tasks.trace import Trace
 
 
 class Schedule:
-    """Show how units share the tasks of a plan: cores of a host, and devices beside them.
+    """Show the tasks of a plan on its units: cores of a host, and devices beside them.
 
     Parameters
     ----------
     scheduled : Scheduled
-        The steps of one right-hand side.
+        Steps of one right-hand side.
 
     Attributes
     ----------
     policy : str
-        Which of the ready tasks comes first, as in `parki.fmm.FmmOptions`.
+        Name of the rule that orders ready tasks, as in `parki.fmm.FmmOptions`.
     tasks, workers : int
-        Numbers of tasks, and of threads that run them on cores.
+        Number of tasks, and number of threads that run tasks on cores.
     units : list of str
         Names of all units: cores, then devices.
 
@@ -45,20 +45,20 @@ class Schedule:
 
     @property
     def last(self) -> Trace | None:
-        """Return the trace of the last sum, None before the first."""
+        """Trace of the last sum, None before the first."""
         return self._scheduled.last
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of the last sum, from its first task to its last; NaN before the first."""
+        """Seconds of the last sum, from its first task to its last; NaN before the first."""
         last = self.last
         return float("nan") if last is None else last.seconds
 
     @property
     def bound(self) -> float:
-        """Return the least seconds that any order of the tasks takes, by their times in the last sum.
+        """Least seconds that any order of the tasks needs, by their times in the last sum.
 
-        With devices each task stays on its kind of unit, and none waits for another.
+        With devices, the bound keeps each task on its class of unit, and ignores that tasks wait for each other.
         """
         last, cores = self.last, self.workers
         if last is None:
@@ -70,17 +70,17 @@ class Schedule:
 
     @property
     def busy(self) -> list[float]:
-        """Return the share of the last sum in which each unit ran tasks."""
+        """Fraction of the last sum in which each unit ran tasks."""
         last = self.last
         return [] if last is None else (last.busy / last.seconds).tolist()
 
     def trace(self, path: str | Path) -> None:
-        """Write the last sum for Perfetto and Chrome.
+        """Write a trace of the last sum for Perfetto and Chrome.
 
         Parameters
         ----------
         path : str or Path
-            Of the file, as ``"sum.json"``.
+            File name, such as ``"sum.json"``.
 
         Raises
         ------
@@ -90,19 +90,19 @@ class Schedule:
         self._present().write(Path(path))
 
     def gantt(self, path: str | Path) -> None:
-        """Draw the last sum: a row for each unit, a bar for each launch.
+        """Draw the last sum: one row per unit, one bar per launch.
 
         Parameters
         ----------
         path : str or Path
-            Of the picture, which ends in .png, .svg or .pdf.
+            File name of the picture, which ends in .png, .svg or .pdf.
 
         Raises
         ------
         RuntimeError
             Before the first sum.
         ValueError
-            For another ending, and without matplotlib.
+            For another ending, or without matplotlib.
         """
         gantt.draw(self._present(), Path(path), f"{self.tasks} tasks, schedule {self.policy!r}")
 

@@ -24,32 +24,32 @@ from parki.tasks.simulate import simulate
 from parki.tasks.trace import Trace
 from parki.tasks.units import NodeUnits
 
-LEARNT = 3  # runs whose times of tasks say which of the next ones come first
-STATIC = "static"  # each task on the unit that the simulated run of "drain" gives it
+LEARNT = 3  # first runs, whose measured times improve the order of later runs
+STATIC = "static"  # name of the order that gives each task the unit of the simulated run of "drain"
 ORDERS = ("drain", "heteroprio", "heft", "fifo", STATIC)
 
 
 class Scheduled:
-    """Arrays of a list of steps on a host, and its tasks.
+    """Arrays and tasks of a list of steps on a host.
 
     Parameters
     ----------
     steps : StepList
-        Every step with a cut.
+        Steps, each with a cut.
     space : Space
         A host.
     order : str
-        Which of the ready tasks a unit takes: one of `ORDERS`, as `parki.tasks.policy` has them, or StarPU with one of
-        its policies, as "starpu:prio".
+        Rule by which a unit chooses ready tasks: one of `ORDERS`, see `parki.tasks.policy`, or StarPU with one of its
+        policies, such as "starpu:prio".
     units : NodeUnits, optional
         Devices beside the cores; none if not given.
 
     Raises
     ------
     BuildError
-        A workunit does not compile.
+        If a workunit does not compile.
     ValueError
-        A step has no cut.
+        If a step has no cut.
     """
 
     def __init__(self, steps: StepList, space: Space, order: str = "drain", units: NodeUnits | None = None) -> None:
@@ -80,12 +80,12 @@ class Scheduled:
         self._phases, self._phase_of = self._phases.tolist(), of_steps[first]  # number of the phase of each task
 
     def __getitem__(self, handle: Handle) -> Any:
-        """Return the array of a handle that is neither argument nor result."""
+        """Return the array of a handle that is neither an argument nor a result."""
         return self.memory_of.of(handle)
 
     @property
     def arrays(self) -> list[Any]:
-        """Return every array of the list that there is, and what launches and tasks keep for themselves."""
+        """Arrays of the list, and arrays that launches and tasks keep."""
         kept = [a for launch in self._launches for ready in launch.ready for a in ready.own]
         tables = [] if self._tables is None else self._tables.arrays
         away = [a for device in self.devices for a in device.arrays]
@@ -93,12 +93,12 @@ class Scheduled:
 
     @property
     def replays(self) -> list[Any]:
-        """Return graphs of a device: none."""
+        """Graphs of a device: none."""
         return []
 
     @property
     def last(self) -> Trace | None:
-        """Return the trace of the last run, None before the first."""
+        """Trace of the last run, None before the first."""
         if self._job is None:
             return None
         record = self._job.record()
@@ -108,18 +108,18 @@ class Scheduled:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all units."""
+        """Names of all units."""
         return [*self.node.names[: self.node.cores], *(device.name for device in self.devices)]
 
     def run(self, bound: Mapping[Any, Any] | None = None, times: Any = None) -> None:
-        """Run all tasks, as soon as those that they wait for have ended.
+        """Run all tasks, each as soon as the tasks that it waits for have ended.
 
         Parameters
         ----------
         bound : dict
-            Arrays by handle for every argument and result.
+            Array of every argument and result, by handle.
         times : optional
-            Takes the time of each phase: its share of the seconds of all tasks.
+            Timer that receives the time of each phase: its share of the seconds of all tasks.
         """
         bound = bound or {}
         if self.devices and spaces.forked():
@@ -143,7 +143,7 @@ class Scheduled:
         self._share(times, phase)
 
     def again(self, *phases: str) -> None:
-        """Refuse: tasks of single phases do not run by themselves."""
+        """Raise NotImplementedError, because tasks of single phases do not run by themselves."""
         raise NotImplementedError("phases of a sum that runs as tasks are not repeated; expected schedule='phases'.")
 
     def _refuse(self, failed: int | None) -> None:
@@ -161,7 +161,7 @@ class Scheduled:
 
     @property
     def _plain(self) -> bool:
-        """Return whether all units are alike, and take ready tasks from one bucket, or from StarPU's."""
+        """True if all units are cores that take ready tasks from one bucket, or from StarPU's."""
         return not self.devices and (self.order in ("drain", "fifo") or self.order.startswith(starpu.PREFIX))
 
     def _made(self, tables: "_CallTables") -> GraphRun:
@@ -178,7 +178,7 @@ class Scheduled:
         )  # fmt: skip
 
     def _shared(self, durations: Durations) -> Sharing:
-        """Return how units share tasks of these durations."""
+        """Return the rules by which units share tasks of these durations."""
         graph, static = self.cut.graph, self.units.deterministic or self.order == STATIC
         policy = policies.find("drain" if self.order == STATIC else self.order)
         if static and policy.mapped == "none":
@@ -187,14 +187,14 @@ class Scheduled:
         return Sharing.of(policy, graph, durations, self.node)
 
     def _learn(self, trace: Trace) -> None:
-        """Order tasks by the means of the seconds that tasks of their kind and size took in the first runs."""
+        """Order tasks by the mean seconds of tasks of their kind and size in the first runs."""
         self._runs += 1
         graph = self.cut.graph
         self._means.add(graph, trace, self.node)
         if self.order == "fifo" or (self.units.deterministic and not self._plain):
             return
         if not self._plain:
-            if self.units.modelled is not None:  # else seconds of kinds that a unit has not run are unknown
+            if self.units.modelled is not None:  # without a model, seconds of kinds that a unit has not run are unknown
                 self._job.share(self._shared(self._means.blended(graph, self._durations)))
             return
         measured = trace.end - trace.begin
@@ -204,7 +204,7 @@ class Scheduled:
         self._job.expect(seconds)
 
     def _share(self, times: Any, phase: str) -> None:
-        """Count for each phase its share of the seconds of all tasks."""
+        """Divide the time of the run among phases, by their shares of the seconds of all tasks."""
         if isinstance(times, NoTimes):
             return
         record, whole = self._job.record(), times.time[phase]
@@ -217,9 +217,9 @@ class Scheduled:
 
 
 def batches(record: Record, node: Node) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the number of the launch that each task was in, and its beginning.
+    """Return the number of each task's launch, and its beginning in seconds.
 
-    Tasks of a device that were taken at once are one launch, which begins when the launch before has ended.
+    Tasks that a device took at once are one launch, which begins when the previous launch has ended.
     """
     n = len(record.worker)
     launch, began = np.arange(n), record.began.copy()
@@ -269,16 +269,16 @@ class _CallTables:
 
     @property
     def arrays(self) -> list[NDArray[Any]]:
-        """Return the arrays of the tables."""
+        """Arrays of the tables."""
         return [self._fault, *(table.rows for table in self._tables)]
 
     @property
     def may_fault(self) -> bool:
-        """Tell whether a call may leave a record of a fault."""
+        """True if a call may leave a record of a fault."""
         return any(table.may_fault for table in self._tables)
 
     def refreshed(self, changed: Mapping[int, Prepared]) -> bool:
-        """Take the arrays of a run; tell whether the launches are those that the tables were made for."""
+        """Update the tables for the arrays of a run; return False if the launches are not those of the tables."""
         if any(self._ready[k] is not one for k, one in changed.items()):
             return False
         for k in changed:
@@ -302,7 +302,7 @@ class _CallTables:
         return table
 
     def _pointers(self, step: Step, table: CallTable) -> list[tuple[int, int]]:
-        """Return the offsets of pointers to the room of a worker, and of their bytes in it."""
+        """Return pairs: offset of a pointer in the arguments, and offset of its bytes in the room of a worker."""
         made = [
             (table.offset(name), self._rooms[id(a.whole)] + a.extent[0])
             for name, a in step.handles.items()

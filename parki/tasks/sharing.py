@@ -1,4 +1,4 @@
-"""Rules by which the units of a node find ready tasks: a policy for one graph, as the executor takes it."""
+"""Rules by which the units of a node find ready tasks: a policy for one graph, in the form that the executor reads."""
 
 import ctypes
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class SharingRecord(ctypes.Structure):
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """Buckets of ready tasks, the lists in which units poll them, and when a unit leaves one to others.
+    """Buckets of ready tasks, the lists in which units poll them, and the rules that leave a bucket to others.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class Sharing:
     arrays : dict
         Arrays of the record, by name.
     turn : array (n,) of int32
-        Among the tasks of a bucket the one with the least number comes first.
+        Number of each task: the least one in a bucket comes first.
     in_order : bool
-        Whether the task that has been ready longest comes first instead, of all buckets.
+        True if instead the task of all buckets that has been ready longest comes first.
     """
 
     node: Node
@@ -54,12 +54,13 @@ class Sharing:
 
     @classmethod
     def of(cls, policy: Policy, graph: Graph, durations: Durations, node: Node) -> "Sharing":
-        """Return how units share the tasks of a graph.
+        """Return the rules by which units share the tasks of a graph.
 
         Parameters
         ----------
         policy : Policy
-            One that maps each task to the unit where it would end first is replaced by the map of its simulated run.
+            A policy that maps each task to the unit where it would end first is replaced by the map of its simulated
+            run.
         graph : Graph
         durations : Durations
         node : Node
@@ -80,7 +81,7 @@ class Sharing:
 
     @classmethod
     def _mapped(cls, policy: Policy, graph: Graph, durations: Durations, node: Node) -> "Sharing":
-        """Return a bucket for each unit."""
+        """Return the rules of a policy with a map: one bucket per unit."""
         units = np.array(checked_units(policy.units, durations, node), np.int32)
         first = -graph.rank(durations.on_either(node)) if policy.begin is None else policy.begin
         turn = np.empty(len(graph), np.int32)
@@ -106,7 +107,7 @@ class Sharing:
         return cls(node, numbers | {"devices": node.devices, "full": FULL}, typed, turn, in_order)
 
     def record(self) -> SharingRecord:
-        """Return the record of the executor, which reads the arrays as long as it runs."""
+        """Return the record for the executor, which reads this object's arrays during a run."""
         made = SharingRecord(**self.numbers)
         for name, a in self.arrays.items():
             setattr(made, name, a.ctypes.data)

@@ -1,7 +1,7 @@
-"""Simulate a schedule: units of a node take the tasks of a graph by a policy, event by event.
+"""Simulation of a schedule: units of a node take the tasks of a graph by a policy, event by event.
 
-Seconds of tasks and of copies are given; cores do not disturb each other, and a device runs one launch at a time while
-it copies what the next one reads.
+Seconds of tasks and copies are given.  Cores do not slow each other down, and a device runs one launch at a time while
+data of the next launch are copied.
 """
 
 import heapq
@@ -21,13 +21,13 @@ from parki.tasks.trace import Trace
 
 
 def simulate(graph: Graph, durations: Durations, node: Node, policy: str | Policy = "drain") -> Trace:
-    """Return the trace of a run of a graph on a node.
+    """Return the trace of a simulated run of a graph on a node.
 
     Parameters
     ----------
     graph : Graph
     durations : Durations
-        Seconds of its tasks.
+        Seconds of the graph's tasks.
     node : Node
         Units and links.
     policy : str or Policy
@@ -36,7 +36,7 @@ def simulate(graph: Graph, durations: Durations, node: Node, policy: str | Polic
     Raises
     ------
     ValueError
-        For an unknown policy, durations of another graph, and a task that no unit may run.
+        For an unknown policy, durations of another graph, or a task that no unit may run.
     """
     if len(durations.core) != len(graph):
         raise ValueError(f"durations: found those of {len(durations.core)} tasks, expected {len(graph)}")
@@ -46,7 +46,7 @@ def simulate(graph: Graph, durations: Durations, node: Node, policy: str | Polic
 
 
 class _HeldTasks:
-    """Tasks that are ready in a phase that has not begun."""
+    """Ready tasks of phases that have not begun."""
 
     def __init__(self, phase: np.ndarray) -> None:
         self._phase, self._now = phase.tolist(), 0
@@ -54,14 +54,14 @@ class _HeldTasks:
         self._held: list[list[int]] = [[] for _ in self._left]
 
     def holds(self, task: int) -> bool:
-        """Return whether a task has to wait for its phase; it is kept then."""
+        """Return whether a task has to wait for its phase, and keep the task in this case."""
         if self._phase[task] <= self._now:
             return False
         self._held[self._phase[task]].append(task)
         return True
 
     def end(self, tasks: list[int]) -> list[int]:
-        """Count tasks that have ended, and return those of phases that begin by this."""
+        """Count tasks that have ended; return the held tasks of phases that begin now."""
         for task in tasks:
             self._left[self._phase[task]] -= 1
         begun: list[int] = []
@@ -121,7 +121,7 @@ class _Run:
             self._ready.push(task, now)
 
     def _finish(self, tasks: list[int], memory: int, now: float) -> None:
-        """Make what tasks have written valid, and those that have waited for nothing else ready."""
+        """Mark data that tasks have written as valid, and tasks that waited for nothing else as ready."""
         for task in tasks:
             self._copies.write(self._writes[task], memory, now)
             for other in self._after[task]:
@@ -161,7 +161,7 @@ class _Run:
 
 
 def results(graph: Graph) -> list[int]:
-    """Return the data that tasks with work write and none reads afterwards: those of the caller."""
+    """Return the data of the caller: tasks with work write them, and no task reads them afterwards."""
     last = np.full((2, len(graph.nbytes)), -1)
     for row, accesses in zip(last, (graph.reads, graph.writes), strict=True):
         np.maximum.at(row, accesses.values, accesses.owner)

@@ -7,31 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-PARTS = 8  # tasks of a kind for each worker
+PARTS = 8  # tasks of a kind per worker
 RUNS = 8, 64  # octets of a run on cores, least and most
-RUNS_BESIDE = 32, 256  # the same beside a device, where each run is several launches
-MOST = 64  # tasks of a kind for each unit of a node with devices: more of them would be more launches
+RUNS_BESIDE = 32, 256  # octets of a run beside a device, least and most: each run is several launches
+MOST = 64  # tasks of a kind per unit of a node with devices, at most, to limit launches
 
 
 @dataclass(frozen=True)
 class TaskSizes:
-    """Sizes of tasks: a core works on one for about a millisecond.
+    """Sizes of tasks: a core needs about a millisecond for each.
 
     Attributes
     ----------
     threads : int
-        Workers, which should have several tasks of a kind each.
+        Number of workers, each of which should have several tasks of a kind.
     octets : int
-        Octets of a run: their values stay in a second-level cache.  Runs of levels wait for each other, so that few
-        workers take longer ones.
+        Octets of a run: their values fit in a second-level cache.  Runs of different levels wait for each other, so
+        runs are longer for few workers.
     boxes : int
         Boxes of a run.
     pairs : float
-        Pairs of particles, or of proxy points, of a task.
+        Pairs of particles, or of proxy points, per task.
     products : float
-        Products of spectra of octets, for one frequency and one pair of components, of a task.
+        Products of spectra of octets, for one frequency and one pair of components, per task.
     most : float
-        Tasks of a kind for each worker, at most.
+        Tasks of a kind per worker, at most.
     """
 
     threads: int
@@ -56,18 +56,18 @@ class TaskSizes:
         return cls(cores + devices, run, most=MOST if devices else math.inf)
 
     def parts(self, work: float, each: float, many: int) -> int:
-        """Return the number of tasks for work of which one should do `each`: `many` to `most` for each worker."""
+        """Return the number of tasks that divide `work` into parts of `each`: `many` to `most` per worker."""
         return int(max(min(math.ceil(work / each), self.most * self.threads), many * self.threads))
 
 
 def divided(count: NDArray[Any], parts: int) -> NDArray[np.int64]:
-    """Return the bounds of at most `parts` runs of entries of about equal sums, by entry; none is empty."""
+    """Return the bounds of at most `parts` runs of entries with about equal sums; no run is empty."""
     ends = np.cumsum(count, dtype=np.float64)
     goals = np.arange(1, parts) * (ends[-1] / parts if len(ends) else 0.0)
     return np.unique(np.concatenate([[0], np.searchsorted(ends, goals) + 1, [len(ends)]]).clip(0, len(ends)))
 
 
 def cumulated(values: NDArray[Any], begin: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the sum of the values of each list, which has those from its `begin` up to the next one."""
+    """Return the sum of each list of values; list i is values[begin[i]:begin[i + 1]]."""
     ends = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
     return ends[begin[1:]] - ends[begin[:-1]]

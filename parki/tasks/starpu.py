@@ -1,6 +1,7 @@
-"""StarPU as the executor of graphs of tasks on a host, where it is installed: a shim, compiled on first use.
+"""StarPU as an executor of graphs of tasks on a host, if it is installed: a shim, compiled on first use.
 
-A process has one StarPU with one policy and one number of workers; others start it anew, in hundredths of a second.
+A process has one StarPU with one policy and one number of workers; to change them StarPU is restarted, which takes
+hundredths of a second.
 """
 
 import atexit
@@ -22,21 +23,21 @@ from parki.tasks import pool
 from parki.tasks.graph import Floats, Graph, Ints
 
 HEADER = "pk_starpu.h"
-PACKAGES = ("starpu-1.4", "starpu-1.3")  # names of pkg-config, the best first
+PACKAGES = ("starpu-1.4", "starpu-1.3")  # names for pkg-config, the best first
 PREFIX = "starpu:"
-#: Schedules by name; other policies that StarPU brings with it run as well.
+#: Names of schedules; other policies that come with StarPU run as well.
 SCHEDULES = ("starpu", *(PREFIX + name for name in (
     "dm", "dmda", "dmdap", "dmdar", "dmdas", "dmdasd", "eager", "heteroprio", "lws", "prio", "random", "ws",
 )))  # fmt: skip
-BUCKETS = "heteroprio"  # the policy whose priorities are numbers of buckets
+BUCKETS = "heteroprio"  # policy whose priorities are numbers of buckets
 MOST_BUCKETS = 99
-GUESS = 1e-3  # seconds of a task before any has run: steps are cut into tasks of about so much
-PATIENCE = 1.0  # seconds that the end of the process waits for a run of another thread
+GUESS = 1e-3  # seconds of a task before the first run: steps are cut into tasks of about this size
+PATIENCE = 1.0  # seconds that a process waits at its end for a run of another thread
 
 
 @dataclass(frozen=True)
 class Installed:
-    """StarPU as pkg-config finds it: version and options of the compiler."""
+    """StarPU found by pkg-config: version and compiler options."""
 
     version: str
     flags: tuple[str, ...]
@@ -49,26 +50,26 @@ class _Job(ctypes.Structure):
 
 
 def policy(schedule: str) -> str:
-    """Return the name that StarPU has for the policy of a schedule."""
+    """Return StarPU's name of the policy of a schedule."""
     return schedule.removeprefix(PREFIX)
 
 
 def check(schedule: str, threads: int) -> None:
-    """Check that StarPU is here and has a policy, before StarPU itself would end the process.
+    """Check that StarPU is installed and has a policy, because StarPU itself would end the process otherwise.
 
     Parameters
     ----------
     schedule : str
-        As "starpu:lws".
+        Name of a schedule, such as "starpu:lws".
     threads : int
-        Workers.
+        Number of workers.
 
     Raises
     ------
     ValueError
-        Without StarPU, for a policy that StarPU does not have, and for more workers than StarPU takes.
+        Without StarPU, for a policy that StarPU lacks, or for more workers than StarPU supports.
     BuildError
-        Where the shim does not compile.
+        If the shim does not compile.
     """
     found = installed()
     if found is None:
@@ -104,7 +105,7 @@ def installed() -> Installed | None:
 
 
 def _ask(name: str, option: str) -> str | None:
-    """Return an answer of pkg-config, None where it fails."""
+    """Return the answer of pkg-config, None if it fails."""
     command = ["pkg-config", option, name]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return None if done.returncode else done.stdout.strip()
@@ -116,7 +117,7 @@ def _entries() -> ctypes.CDLL:
     if _loaded is None:
         found = installed()
         text = f'// StarPU {found.version}\n#include "{HEADER}"\n'
-        options = ("-pthread", "-Wl,--no-as-needed", *found.flags)  # libraries stand before the text that needs them
+        options = ("-pthread", "-Wl,--no-as-needed", *found.flags)  # libraries precede the text that needs them
         unit = objects.Unit("starpu", "StarPU's shim", text, (HEADER, *pool.HEADERS), target(), options)
         opened = loading.load(objects.build(unit))
         opened.pk_starpu_policy.restype = ctypes.c_char_p
@@ -131,7 +132,7 @@ def _entries() -> ctypes.CDLL:
 
 
 def policies() -> list[str]:
-    """Return the names of the policies that StarPU brings with it."""
+    """Return the names of the policies that come with StarPU."""
     entry = _entries().pk_starpu_policy
     names = takewhile(lambda name: name is not None, map(entry, range(1000)))
     return sorted(name.decode() for name in names)
@@ -139,13 +140,13 @@ def policies() -> list[str]:
 
 # StarPU of this process -----------------------------------------------------------------------------------------------
 _loaded: ctypes.CDLL | None = None
-_turn = threading.Lock()  # of the callers: StarPU runs one graph at a time
-_runs: tuple[str, int] | None = None  # policy and workers that it has been started with
+_turn = threading.Lock()  # held by a caller, because StarPU runs one graph at a time
+_runs: tuple[str, int] | None = None  # policy and number of workers of the running StarPU
 
 
 @contextmanager
 def _started(name: str, threads: int) -> Iterator[ctypes.CDLL]:
-    """Hold StarPU with a policy and a number of workers; where it has others, it is started anew."""
+    """Hold StarPU with a policy and a number of workers, restarting it if it runs with others."""
     global _runs
     with _turn:
         entries = _entries()
@@ -167,7 +168,7 @@ def _started(name: str, threads: int) -> Iterator[ctypes.CDLL]:
 def stop() -> None:
     """End StarPU and its threads.
 
-    It starts again when it is needed.  The child of a fork has none of its threads, and leaves all as it is.
+    StarPU starts again when needed.  The child of a fork does not have the threads, and changes nothing.
     """
     global _runs
     if _loaded is None or spaces.forked() or not _turn.acquire(timeout=PATIENCE):
@@ -181,14 +182,14 @@ def stop() -> None:
 
 # Runs -----------------------------------------------------------------------------------------------------------------
 class StarpuRun(pool.GraphRun):
-    """A graph of tasks with their calls, which StarPU runs; the thread of the caller waits.
+    """Graph of tasks with their calls, which StarPU runs while the caller's thread waits.
 
     Parameters
     ----------
     graph : Graph
     *more
-        Calls, workers and order, as `parki.tasks.pool.GraphRun` takes them: the task with the least turn has the
-        highest priority.
+        Calls, workers and order, as for `parki.tasks.pool.GraphRun`: the task with the least turn has the highest
+        priority.
     name : str
         StarPU's name of the policy.
     **named
@@ -207,7 +208,7 @@ class StarpuRun(pool.GraphRun):
 
     @property
     def arrays(self) -> list[Any]:
-        """Return the arrays that the job keeps."""
+        """Arrays that the job keeps."""
         return [*super().arrays, *self._own.values()]
 
     def _run(self) -> None:
@@ -225,16 +226,16 @@ class StarpuRun(pool.GraphRun):
         return None
 
     def reorder(self, turn: Ints) -> None:
-        """Take another order of ready tasks, for the next runs."""
+        """Set the order of ready tasks for the next runs."""
         super().reorder(turn)
         self._fill()
 
     def expect(self, seconds: Floats) -> None:
-        """Take the seconds that tasks are expected to last: policies may map tasks to workers by these."""
+        """Set the expected seconds of tasks, by which policies may map tasks to workers."""
         self._seconds[:] = seconds
 
     def _fill(self) -> None:
-        """Put the tasks of each kind into one bucket; kinds whose tasks come first on average have the first ones."""
+        """Put the tasks of each kind into one bucket; the order of buckets is that of the mean turn of their tasks."""
         kind = self.graph.kind
         number = np.maximum(np.bincount(kind, minlength=len(self.graph.kinds)), 1)
         mean = np.bincount(kind, self._arrays["turn"], len(self.graph.kinds)) / number

@@ -1,4 +1,4 @@
-"""Traces: which unit ran each task and when, of a real run or a simulated one, as a file for Perfetto and Chrome."""
+"""Traces of real or simulated runs: unit and times of each task, and files for Perfetto and Chrome."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from parki.engine import writing
 from parki.tasks.graph import Floats, Graph, Ints
 
-MICRO = 1e6  # times in files are in microseconds
+MICRO = 1e6  # microseconds per second: the unit of times in files
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,17 +24,17 @@ class Trace:
     kinds : sequence of str
         Names of kinds of tasks.
     kind, group : array (n,)
-        Kind of each task, and its number among those of its kind.
+        Kind of each task, and its number among the tasks of its kind.
     units : sequence of str
         Names of units.
     unit : array (n,)
         Unit that ran each task.
     launch : array (n,)
-        Number of the launch that a task was in: tasks of one launch begin and end together.
+        Number of each task's launch: tasks of one launch begin and end together.
     begin, end : array (n,)
         Seconds from the beginning of the run.
     seconds : float
-        The whole run, with copies of results behind the last task.
+        Seconds of the whole run, including copies of results after the last task.
     moved : float
         Bytes copied between memories.
     """
@@ -65,9 +65,9 @@ class Trace:
         units : sequence of str
             Names of units.
         launch : array (n,), optional
-            Each task is a launch of its own if not given.
+            Number of each task's launch; every task is its own launch if not given.
         seconds : float, optional
-            Of the whole run; the end of the last task if not given.
+            Seconds of the whole run; the end of the last task if not given.
         moved : float
             Bytes copied.
         """
@@ -84,23 +84,23 @@ class Trace:
 
     @property
     def launches(self) -> Ints:
-        """Return the first task of each launch, in the order of units and times."""
+        """First task of each launch, in the order of units and times."""
         _, first = np.unique(self.launch, return_index=True)
         return first[np.lexsort((self.begin[first], self.unit[first]))].astype(np.int32)
 
     @property
     def busy(self) -> Floats:
-        """Return the seconds that each unit ran tasks."""
+        """Seconds in which each unit ran tasks."""
         first = self.launches
         return np.bincount(self.unit[first], self.end[first] - self.begin[first], len(self.units))
 
     def share(self, units: slice = slice(None)) -> float:
-        """Return the share of the run in which units ran tasks, 0 of no units.
+        """Return the fraction of the run in which units ran tasks, 0 without units.
 
         Parameters
         ----------
         units : slice
-            All if not given.
+            Units to include; all if not given.
         """
         busy = self.busy[units]
         return float(busy.sum() / (len(busy) * self.seconds)) if len(busy) and self.seconds else 0.0
@@ -112,18 +112,18 @@ class Trace:
         return float((self.end[some] - self.begin[some]).sum())
 
     def check(self, graph: Graph | None = None) -> None:
-        """Raise an error where a trace cannot be that of a run.
+        """Raise an error if a run cannot have this trace.
 
         Parameters
         ----------
         graph : Graph, optional
-            Whose tasks wait for each other.
+            Graph whose tasks wait for each other.
 
         Raises
         ------
         ValueError
-            Naming the task that ends before it begins, that overlaps another one on its unit, that shares its launch
-            with one of another time, or that begins before one ends that it waits for.
+            With the name of a task that ends before it begins, overlaps another one on its unit, differs in time from
+            another task of its launch, or begins before a task that it waits for has ended.
         """
         self._check_times()
         first = self.launches
@@ -149,16 +149,16 @@ class Trace:
             raise ValueError(f"trace: {self.name(task)} {fault}; found {when}")
 
     def name(self, task: int) -> str:
-        """Return the name of a task, as "M2L 12"."""
+        """Return the name of a task, such as "M2L 12"."""
         return f"{self.kinds[self.kind[task]]} {self.group[task]}"
 
     def write(self, path: Path) -> None:
-        """Write the trace in Chrome's format, which Perfetto shows; `read` reads it.
+        """Write the trace in Chrome's format, which Perfetto and `read` can open.
 
         Parameters
         ----------
         path : Path
-            Of the file, as "sum.json".
+            File name, such as "sum.json".
         """
         writing.write(Path(path), json.dumps(self._events(), indent=None, separators=(",", ":")) + "\n")
 
@@ -177,7 +177,7 @@ class Trace:
         first = tasks[0]
         begin, end = float(self.begin[first]), float(self.end[first])
         more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
-        # exact times stand beside the microseconds that viewers show
+        # exact times in seconds, in addition to the microseconds that viewers show
         args = {"tasks": tasks, "groups": self.group[tasks].tolist(), "begin": begin, "end": end}
         return {
             "name": f"{self.name(first)}{more}", "cat": self.kinds[self.kind[first]], "ph": "X", "pid": 0,
@@ -186,7 +186,7 @@ class Trace:
 
     @classmethod
     def read(cls, path: Path) -> "Trace":
-        """Return the trace that `write` has written.
+        """Read a trace from a file of `write`.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Trace:
         Raises
         ------
         ValueError
-            For a file that is no such trace.
+            If the file holds no such trace.
         """
         try:
             found = json.loads(Path(path).read_text("utf-8"))

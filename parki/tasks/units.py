@@ -1,4 +1,4 @@
-"""The units that run a list of steps: cores of a host, and devices beside them."""
+"""Units that run a list of steps: cores of a host, and devices beside them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,14 +25,14 @@ class NodeUnits:
     devices : sequence of (Space, int)
         Space of each device, and its number among those of its kind.
     cores : bool
-        Whether cores run tasks that devices may run; else the host brings data in order, and joins.
+        True if cores run tasks that devices may run; else the host only orders data and joins blocks.
     node : Node, optional
-        Links and costs of launches; those of `Node` if not given.
+        Links and costs of launches; the defaults of `Node` if not given.
     modelled : function, optional
-        ``modelled(graph, node)`` returns the seconds of tasks before any was measured; all take one second if not
-        given.
+        ``modelled(graph, node)`` returns the seconds of tasks before the first measurement; one second per task if
+        not given.
     deterministic : bool
-        Each run gives tasks to the units of the first run's plan: results are the same to the last bit.
+        True if each run gives tasks to the units of the first run's plan, so that results are the same to the last bit.
     """
 
     devices: tuple[tuple[Space, int], ...] = ()
@@ -42,14 +42,14 @@ class NodeUnits:
     deterministic: bool = False
 
     def of_node(self, threads: int) -> Node:
-        """Return the node of a number of threads and the devices."""
+        """Return a node with a number of threads and the devices."""
         links = Node(1) if self.node is None else self.node
         return Node(
             threads, len(self.devices), links.bandwidth, links.between, links.latency, links.launch, links.task
         )  # fmt: skip
 
     def durations(self, cut: CutSteps, node: Node, here: NDArray[np.bool_]) -> Durations:
-        """Return the seconds of tasks before any was measured, infinite where a unit may not run a task.
+        """Return the seconds of tasks before the first measurement, infinite where a unit may not run a task.
 
         Parameters
         ----------
@@ -69,21 +69,21 @@ class NodeUnits:
 
 
 def restricted(durations: Durations, node: Node, here: NDArray[np.bool_]) -> Durations:
-    """Return durations that are infinite on devices for tasks that only the host may run."""
+    """Return durations with infinite device times for tasks that only the host may run."""
     device = np.where(here | (node.devices == 0), np.inf, durations.device)
     return replace(durations, device=device)
 
 
 def alone(durations: Durations, cut: CutSteps, node: Node, here: NDArray[np.bool_]) -> Durations:
-    """Return durations that are infinite on cores for tasks that devices may run; one device joins blocks as well."""
+    """Return durations with infinite core times for tasks that devices may run; one device also joins blocks."""
     found = replace(durations, core=np.where(here, durations.core, np.inf))
     return _together(found, cut) if node.devices == 1 else found
 
 
 def gathered(durations: Durations, cut: CutSteps, node: Node) -> Durations:
-    """Return durations that give all tasks that are better together to the only device of a node.
+    """Return durations that give all tasks marked `together` to the only device of a node.
 
-    They stay shared if the device takes them longer than the bound of all tasks.
+    Cores and device still share them if the device would need longer for them than the area bound of all tasks.
     """
     if node.devices != 1:
         return durations

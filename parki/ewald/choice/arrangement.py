@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from parki import arrays
 from parki.arrays import Array
 
-_SAMPLE, _LARGE_SAMPLE = 1024, 4608  # points of a sample of few points, and of many
-_BINS = 4096  # bins of an axis, for the structure factor
+_SAMPLE, _LARGE_SAMPLE = 1024, 4608  # points in a sample of few points, and of many
+_BINS = 4096  # bins per axis, for the structure factor
 LEVELS, _FINEST = 12, 20  # number of levels of bins, and the level at which points in one bin coincide
-_LEAST_PAIRS = 512.0  # pairs in bins from which their number is known well enough
-_LEAST_CROWDING = 2.0**-4  # crowding of targets away from all sources
+_LEAST_PAIRS = 512.0  # pairs in bins, at least, for a reliable count
+_LEAST_CROWDING = 2.0**-4  # crowding of targets far from all sources
 
 
 @dataclass(frozen=True)
@@ -36,27 +36,27 @@ class Arrangement:
     def of_samples(
         cls, targets: NDArray, sources: NDArray, n_targets: int, n_sources: int, box: tuple[float, float, float]
     ) -> "Arrangement":
-        """Measure points by samples of them, which are the same places of any array."""
+        """Measure points by samples of them, which take the same indices of every array of a length."""
         same = n_targets == n_sources and np.array_equal(targets, sources)
         few = sources[:, :: max(1, sources.shape[1] // _SAMPLE)]
         return cls(regularity(few, box, n_sources), crowding(sources if same else targets, sources, box), same)
 
 
 def sampled(n: int, n_sources: int) -> NDArray[np.integer] | None:
-    """Return which of n points a sample has, None for all, where there are so many sources."""
+    """Return the indices of a sample of n points, for a sum with `n_sources` sources; None for all points."""
     most = min(_LARGE_SAMPLE, max(_SAMPLE, n_sources // 256))
     return np.unique(np.random.default_rng(0).integers(n, size=most)) if n > most else None
 
 
 def sample(x: Array, chosen: NDArray[np.integer] | None) -> np.ndarray:
-    """Return some of the points on the host, None for all: no others leave a GPU."""
+    """Return the chosen points on the host, all for None; no other points leave a GPU."""
     return arrays.to_host(x if chosen is None else x[:, arrays.module_of(x).asarray(chosen)])
 
 
 def regularity(points: NDArray, box: tuple[float, float, float], number: int) -> float:
-    """Measure by the structure factor |Σ exp(2πi m x/L)|²/n² of each axis how much points resemble a crystal.
+    """Measure the likeness of points to a crystal by the structure factor |Σ exp(2πi m x/L)|²/n² of each axis.
 
-    A crystal has its first peak at some m as large as the number of planes of a cube of `number` points, far above
+    A crystal has its first peak at an m about as large as the number of planes of a cube of `number` points, far above
     noise and all lower m.  A cluster has its highest value at m = 1.
 
     Parameters
@@ -66,14 +66,14 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
     box
         Sides.
     number
-        How many points there are.
+        Number of all points.
 
     Returns
     -------
     float
-        1 for a lattice, exp(−(2πs)²) if its points are off by s of the distance of its planes.  One axis suffices, but
-        fewer than 8 points need all.  Without such a peak −1 for one point, −exp(−(2πs)²) for a Gaussian cluster with a
-        standard deviation of s sides along the axis where that is most; 0 for random points.
+        1 for a lattice, exp(−(2πs)²) if its points are off by s of the distance of its planes.  A peak along one axis
+        suffices; fewer than 8 points need one along each.  Without such a peak −1 for one point, −exp(−(2πs)²) for a
+        Gaussian cluster with a standard deviation of s sides along the axis of the largest value; 0 for random points.
     """
     n = points.shape[1]
     if n < 2:
@@ -92,10 +92,10 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
 
 
 def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]) -> tuple[float, ...]:
-    """Measure how many more sources are near a target than if they filled the box evenly.
+    """Measure the number of sources near a target, over that of sources that fill the box evenly.
 
-    The box is cut into bins of sides l/2, l/4, …, l = V^(1/3), and pairs in one bin are counted; once more with the
-    bins shifted by half of their sides, as a cluster may lie where bins meet.  Points at the same place do not count.
+    The box is cut into bins of sides l/2, l/4, …, l = V^(1/3), and pairs in one bin are counted; then again with bins
+    shifted by half of their sides, because a cluster may lie where bins meet.  Coincident points do not count.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]
     -------
     tuple of float
         For each side of bins, from the longest on, pairs in one bin over those of evenly spread points, in steps of
-        √2; as far as there are pairs enough to tell.  At least 1 if the targets are the sources.
+        √2; the tuple ends where there are too few pairs.  At least 1 if the targets are the sources.
     """
     n, m = targets.shape[1], sources.shape[1]
     same, sides = targets is sources, np.array(box)[:, None]
@@ -135,7 +135,7 @@ def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]
 
 
 def _bins(x: NDArray, shape: list[int], shift: float) -> NDArray[np.int64]:
-    """Return the bin of each point, `x` in sides of the box."""
+    """Return the bin of each point; `x` is in units of the box's sides."""
     bins = np.zeros(x.shape[1], np.int64)
     for row, count in zip(x, shape, strict=True):
         bins *= count
@@ -145,7 +145,7 @@ def _bins(x: NDArray, shape: list[int], shift: float) -> NDArray[np.int64]:
 
 def _together(first: NDArray[np.int64], second: NDArray[np.int64], bins: int) -> float:
     """Count the pairs of two points in the same bin."""
-    few = bins > 4 * (len(first) + len(second))  # of which most are empty: those that are not are numbered
+    few = bins > 4 * (len(first) + len(second))  # most bins are empty: number the others
     if few and first is second:
         return float(np.square(np.unique(first, return_counts=True)[1].astype(np.float64)).sum())
     if few:

@@ -1,9 +1,9 @@
-"""From a question to the parameters of a sum.
+"""Choice of the parameters of a sum for a question.
 
-The tolerance is the relative RMS error of the result.  It is shared between the near field cut at rc (which fixes
-c = kmax rc), the aliases of the window (which fix P, β and the spacing h = π/(σ kmax), σ > 1), and the polynomials.
-Each part is an estimate for random strengths at random points, relative to the predicted size U of the result; measured
-over estimated is 0.8–1.2 for the near part and 0.3–1.5 for the far part.
+The tolerance is the relative RMS error of the result.  Three parts share the tolerance: the near field cut at rc (which
+fixes c = kmax rc), the aliases of the window (which fix P, β and the spacing h = π/(σ kmax), σ > 1), and the
+polynomials.  Each part is an estimate for random strengths at random points, relative to the predicted size U of the
+result; measured over estimated error is 0.8–1.2 for the near part and 0.3–1.5 for the far part.
 """
 
 import math
@@ -27,17 +27,18 @@ from parki.perfmodels.select import Domain, ModelledSum
 
 #: Shares of the tolerance: near field, window, tables.  Those of crystals are `Kernel.crystal`.
 SHARES = (0.27, 0.27, 0.12)
-#: The same for kernels like 1/r²: their closest pairs, not all, make their size, so the estimates are large.
+#: Shares for kernels like 1/r²: the closest pairs alone make up their size, so the estimates are large.
 STEEP_SHARES = tuple(EASE * share for share in SHARES)
-#: The window's share of the tolerance from which the far field of a sum in double precision is in single precision: its
-#: rounding, a few 1e-7, is then a hundredth of it, and solvers and gradient checks go on well below the tolerance.
+#: Least share of the window in the tolerance for which the far field of a double-precision sum is in single precision:
+#: its rounding, a few 1e-7, is then a hundredth of the share, and solvers and gradient checks work well below the
+#: tolerance.
 SINGLE = 2e-5
 
-NEIGHBOURS = 0.2  # ln of the ratio of two cutoffs whose windows are alike
+NEIGHBOURS = 0.2  # ln of the ratio of two cutoffs, at most, that share their windows
 
 _LEAST_NODES, _MOST_NODES = 4, 20
-_MOST_CROWDED = 4096.0  # crowding of sources for which shorter rc are tried
-_LEAST_BANDWIDTH = 7.0  # c of free sums with few pairs beyond rc: kmax holds some modes of boxes little longer than rc
+_MOST_CROWDED = 4096.0  # crowding of sources, at most, by which the shortest tried rc is reduced
+_LEAST_BANDWIDTH = 7.0  # least c: in free sums with few pairs beyond rc, kmax must still include some modes of the box
 _SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
 # β/P near its optimum at each σ, found by trial.
 _SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.34, 0.34, 5)
@@ -77,7 +78,7 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     middle = len(tries) // 3
     modelled = ModelledSum(kernel, question.n_targets, question.n_sources, domain, itemsizes)
     for _ in range(3):
-        # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
+        # Windows depend weakly on rc: those of one cutoff serve its neighbours.
         P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
         choice = select.balance(modelled, tries, c / tries, P, sigma, costs)
         apart = abs(math.log(tries[choice.cutoff] / tries[middle]))
@@ -88,7 +89,7 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     rc, c, xi = (float(values[choice.cutoff]) for values in (tries, c, xi))
     spacing = np.pi * rc / (c * float(sigma[choice.window]))
     if not fixed and periodicity == 3:
-        # Rounding the grid up left room: take the shortest rc that it allows.
+        # Rounding the grid up left room: take the shortest rc that the grid allows.
         kmax = np.pi / max(side / m for m, side in zip(grid, sides, strict=True)) / float(sigma[choice.window])
         again, xi_again = _bandwidth(size, split, np.array([c / kmax]), near)
         if again[0] > c:
@@ -116,7 +117,7 @@ def _choose(question: Question, costs: Costs) -> Parameters:
 
 
 def far_error(question: Question) -> float:
-    """Return the part of the tolerance that the far field has: the less the more sources resemble a crystal."""
+    """Return the part of the tolerance for the far field, which is smaller for sources that resemble a crystal."""
     return _parts(question.resolved())[1]
 
 
@@ -128,12 +129,12 @@ def _parts(question: Question) -> tuple[float, float, float]:
 
 
 def _goal(question: Question) -> float:
-    """Return the error to aim for: the tolerance, or less where its estimates are known to be too small."""
+    """Return the error to aim for: the tolerance, or less if the estimates are known to be too small."""
     few_targets = max(1, min(question.n_targets, question.n_sources))
     n, box, periodicity = max(1, question.n_sources), question.box, question.periodicity
-    # A few points may nearly cancel, or be so far apart that they hardly see each other, and cost little: aim lower.
+    # A few points may nearly cancel, or be so far apart that they hardly interact, and cost little: aim lower.
     few = min(1.0, (few_targets / 300) ** (1 / 3)) * min(1.0, n / 16) ** 3
-    if periodicity:  # images of a source along a side shorter than the points' distance err alike
+    if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
         few *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
     goal = max(question.tolerance * few, question.reach)
     if question.split == "gaussian":
@@ -151,7 +152,7 @@ def _shares(kernel: Kernel, regular: float) -> list[float]:
 
 
 def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
-    """Return cutoffs from 4 sources in rc³ to the longest."""
+    """Return the cutoffs to try, from 4 sources in rc³ to the longest."""
     most = params.most_cutoff(domain.box, domain.periodicity)
     crowded = max(1, n_sources) * min(max((1.0, *domain.crowding)), _MOST_CROWDED)
     least = min(most, (4.0 * float(np.prod(domain.box)) / crowded) ** (1 / 3))
@@ -161,7 +162,7 @@ def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
 def _bandwidth(
     size: Size, split: str, rc: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return c and ξ rc for every rc, c in steps that let nearby questions share their tables."""
+    """Return c and ξ rc for each rc; c has steps, so that nearby questions share their tables."""
     each = [_each_bandwidth(size, layer, split, rc, level) for layer in size.kernel.layers]
     c, xi = (np.max(parts, axis=0) for parts in zip(*each, strict=True))
     c = np.maximum(c, _LEAST_BANDWIDTH)
@@ -171,7 +172,10 @@ def _bandwidth(
 def _each_bandwidth(
     size: Size, layer: Layer, split: str, rc: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return c and ξ rc by one estimate.  Few pairs beyond rc need less; modes beyond kmax do not depend on pairs."""
+    """Return c and ξ rc by the estimate of one layer.
+
+    Few pairs beyond rc need a smaller ξ rc; the error of modes beyond kmax does not depend on pairs.
+    """
     c, xi = layer.bandwidth(split, level / size.truncation(layer, rc))
     for _ in range(2):
         decay = 4 * xi**2 if split == "gaussian" else 2 * c
@@ -200,7 +204,7 @@ def _least_mode(size: Size, c: float, rc: float) -> float:
 def _mean_alias(P: NDArray | int, beta: NDArray) -> NDArray:
     """Estimate the error of the mode k = 0, from spreading and gathering, over √Q and its multiplier.
 
-    Kernels with a mean multiply it by much where they see far.
+    Long-ranged kernels with a mean have a large multiplier.
     """
     inside, outside = np.maximum(beta, 1e-3), np.sqrt(np.maximum((np.pi * P) ** 2 - beta**2, 1.0))
     return math.sqrt(12.0) * inside / np.sinh(inside) / outside
@@ -237,7 +241,7 @@ def _window_table(
 def _shape(
     size: Size, split: str, c: float, xi: float, rc: float, P: int, sigma: tuple[float, float, float]
 ) -> tuple[float, float]:
-    """Return the best β on a grid, and the estimate of the error over U there."""
+    """Return the best β of a grid of values, and its estimated error over U."""
     low = _least_mode(size, c, rc)
     beta = P * np.arange(1.7, 3.02, 0.03)
     worst = 0.0

@@ -1,4 +1,4 @@
-"""The size of a sum as it was found, over that of random strengths, which the estimates of errors assume."""
+"""Measured size of a sum over the size for random strengths, which the error estimates assume."""
 
 import math
 from functools import lru_cache
@@ -14,14 +14,14 @@ from parki.ewald.choice.sizes import Size
 
 
 def sizes(asked: Question, p: Parameters, power: int, density: Density, rows: Array) -> tuple[float, ...]:
-    """Return the size of the least of some sums by layer of the kernel, at most 1; all 1 of double layers.
+    """Return the smallest relative size of some sums for each layer of the kernel, at most 1; 1 for double layers.
 
     Parameters
     ----------
     asked, p
         Question and parameters of the sums, in the unit of the stages.
     power : int
-        Of two, by which lengths of the stages are those of the caller.
+        Lengths of the stages are the caller's times 2^power.
     density : Density
     rows : array (rhs, components, Nt)
         The sums, in the caller's unit.
@@ -42,7 +42,7 @@ def sizes(asked: Question, p: Parameters, power: int, density: Density, rows: Ar
 
 @lru_cache(maxsize=64)
 def _expected(asked: Question, p: Parameters) -> tuple[float, ...]:
-    """Return the size of a sum of random strengths by layer, over the root of the sum of their squares."""
+    """Return the size of a sum of random strengths for each layer, over the root of the sum of their squares."""
     random = 1.0 - max(0.0, asked.resolved().arrangement.regular)
     size, volume = Size(p.kernel, asked.domain, asked.n_sources, asked.same, random), math.prod(p.box)
     found = []

@@ -1,4 +1,4 @@
-"""Parameters of a sum: the numbers that its stages are made from."""
+"""Parameters of a sum: the numbers that its stages depend on."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ import numpy as np
 
 from parki.ewald.kernels import Kernel
 
-#: The best relative error of each type.
+#: Best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}
 
 
@@ -76,7 +76,7 @@ class Parameters:
 
     @property
     def itemsizes(self) -> tuple[int, int]:
-        """Return the bytes of a real number, and of one of the far field."""
+        """Return the bytes of a real number of the sum, and of the far field."""
         return np.dtype(self.dtype).itemsize, np.dtype(self.far).itemsize
 
     @property
@@ -97,14 +97,14 @@ class Parameters:
     def stretched(
         self, box: tuple[float, float, float], skew: tuple[float, float, float] | None
     ) -> "Parameters | None":
-        """Return the parameters of the same grid over another box; None where the cutoff would be too long for it.
+        """Return the parameters of the same grid over another box; None if the cutoff would be too long for that box.
 
         Cutoff and largest wave number follow the edge that grows most, or shrinks least, so that errors are no larger.
 
         Parameters
         ----------
         box, skew : tuple of three floats
-            Of the other box, in the same unit; `skew` is None of a rectangular one.
+            Parameters of the other box, in the same unit; `skew` is None for a rectangular box.
 
         Returns
         -------
@@ -136,5 +136,5 @@ def edges(box: tuple[float, float, float], skew: tuple[float, float, float] | No
 
 
 def most_cutoff(box: tuple[float, float, float], periodicity: int) -> float:
-    """Return the longest rc worth having: the shortest periodic side, or in free space the diagonal."""
+    """Return the longest useful rc: the shortest periodic side, or in free space the diagonal."""
     return min(box[:periodicity]) if periodicity else float(np.linalg.norm(box))

@@ -1,4 +1,4 @@
-"""Predicted cost of a plan: the model that chose its parameters, applied to them."""
+"""Predicted cost of a plan, by the model that chose its parameters."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from parki.perfmodels import select
 from parki.perfmodels.select import ModelledSum
 from parki.prediction import Prediction
 
-#: The measured phases of each predicted one.
+#: Measured phases of each predicted phase.
 MEASURED = {"near": ("p2p",), "transform": ("fft", "cnv", "ifft"), "spread": ("p2g",), "gather": ("g2p",)}
 
 
 def predict(
     p: Parameters, n_targets: int, n_sources: int, space: Space, memory: int, crowding: tuple[float, ...] = ()
 ) -> Prediction:
-    """Predict a sum of these parameters; OpenMP's threads share its work evenly, or as they were measured to do.
+    """Predict the time of a sum; OpenMP's threads speed it up by their number, or by a measured factor.
 
     The phases are near (P2P), transform (transforms and multipliers), spread (P2G) and gather (G2P).
     """
@@ -31,7 +31,7 @@ def predict(
 def modelled(
     p: Parameters, n_targets: int, n_sources: int, crowding: tuple[float, ...] = ()
 ) -> tuple[ModelledSum, float]:
-    """Return a sum as the models take it, and the points of its transforms."""
+    """Return a sum in the form of the models, and the points of its transforms."""
     tolerance = max(p.tolerance, p.reach)
     domain = select.Domain(p.box, p.periodicity, tolerance, params.edges(p.box, p.skew), crowding)
     spacing = max(h * edge / side for h, edge, side in zip(p.h, domain.edges, p.box, strict=True))
@@ -42,7 +42,7 @@ def modelled(
 def speedup(phase: str, space: Space) -> float:
     """Return the speed of this space's threads over that of one thread, in a predicted phase.
 
-    Fewer threads than all cores fall short of their number in proportion to all cores.
+    The loss for fewer threads than cores is scaled from the measured loss on all cores.
     """
     threads = spaces.workers(space)
     here = prediction.calibrated(space) if threads > 1 else None

@@ -1,4 +1,4 @@
-"""Questions that parameters answer: kernel, points and their arrangement, tolerance, and execution space."""
+"""Questions that parameters are chosen for: kernel, points and their arrangement, tolerance, execution space."""
 
 from dataclasses import dataclass, replace
 
@@ -16,35 +16,35 @@ from parki.perfmodels.select import Domain
 
 @dataclass(frozen=True)
 class Question:
-    """A sum that parameters are chosen for; lengths are in the unit of its stages.
+    """Sum that parameters are chosen for; lengths are in the unit of its stages.
 
     Attributes
     ----------
     kernel : Kernel
-        Or its name.
+        Kernel or its name.
     box : tuple of float (3,)
         Sides.
     n_targets, n_sources : int
     tolerance : float
-        Relative RMS error.  Below the reach of the types (5e-14, 1e-6) the parameters are those of their reach.
+        Relative RMS error.  Smaller values than the types reach (5e-14, 1e-6) give the parameters of their reach.
     dtype, split : str
         Floating type and profile.
     rc : float, optional
-        Cutoff of the near field, at most the shortest periodic side; chosen where neither `rc` nor `cell_size` is set.
+        Cutoff of the near field, at most the shortest periodic side; chosen if neither `rc` nor `cell_size` is set.
     cell_size : float, optional
         Instead of `rc`: the expected number of sources in a cube of side rc (at most the shortest side).
     far : str, optional
-        Type of the far field, without it chosen: single where the tolerance allows.
+        Type of the far field; by default single precision if the tolerance allows.
     periodicity, skew
         As in `Parameters`.
     rhs : int
         Right-hand sides at once.
     arrangement : Arrangement, optional
-        How the points lie; without it evenly, and targets are the sources if there are as many.
+        Arrangement of the points; by default even, with targets equal to sources if their numbers are equal.
     sizes : tuple of float
-        Sizes of the sum by layer of the kernel over those of random strengths, at most 1, where they are known.
+        Sizes of the sum by layer of the kernel over those of random strengths, at most 1; empty if unknown.
     space : Space, optional
-        Where the sum is taken, which decides its costs; without it the defaults of `perfmodels.machine.Costs`.
+        Execution space of the sum, which decides its costs; by default those of `perfmodels.machine.Costs`.
 
     Raises
     ------
@@ -83,22 +83,22 @@ class Question:
 
     @property
     def same(self) -> bool:
-        """Tell whether the targets are the sources, as far as is known."""
+        """Tell whether the targets are the sources; without an arrangement, whether their numbers are equal."""
         return self.n_targets == self.n_sources if self.arrangement is None else self.arrangement.same
 
     @property
     def crowding(self) -> tuple[float, ...]:
-        """Return `arrangement.crowding` of the points, empty where they lie evenly."""
+        """Return `arrangement.crowding` of the points, empty without an arrangement."""
         return self.arrangement.crowding if self.arrangement else ()
 
     @property
     def reach(self) -> float:
-        """Return the best relative error of the types, or of the points' type if that of the far field is chosen."""
+        """Return the best relative error of the far field's type, or of the points' type if the former is not set."""
         return REACH[self.far or self.dtype]
 
     @property
     def domain(self) -> Domain:
-        """Return the domain as the models take it, with a tolerance that the types reach."""
+        """Return the domain for the models, with a tolerance that the types reach."""
         edges = params.edges(self.box, self.skew)
         return Domain(self.box, self.periodicity, max(self.tolerance, self.reach), edges, self.crowding)
 
@@ -112,7 +112,7 @@ class Question:
             rc = (self.cell_size * float(np.prod(self.box)) / max(self.n_sources, 1)) ** (1 / 3)
         rc = None if rc is None else min(float(rc), params.most_cutoff(self.box, self.periodicity))
         regular = self.arrangement.regular if self.arrangement else 0.0
-        # Rounded up; even a shaken lattice is closer to a perfect one than to random points.
+        # Rounded up, because even a shaken lattice is closer to a perfect one than to random points.
         crystal = float(np.ceil(16 * regular**0.7)) / 16 if regular > 0 else float(np.floor(8 * regular)) / 8
         arrangement = Arrangement(crystal, self.crowding, self.same)
         return replace(self, rc=rc, cell_size=None, arrangement=arrangement, space=None)

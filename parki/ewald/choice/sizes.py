@@ -1,13 +1,13 @@
-"""Predicted size U of a sum of random strengths at random points, and which modes and pairs there are.
+"""Predicted size U of a sum of random strengths at random points, and its modes and pairs.
 
-Kernels like 1/r see far: in thin boxes the modes along the long sides are most of U.  For sides a <= b <= c
+Kernels like 1/r are long-ranged: in thin boxes the modes along the long sides are most of U.  For sides a <= b <= c
 
     U² = Q (2.165 c⁴ + 3.776 b³c + 10.34 a²bc) / (π² V²)
 
-with three periodic directions: 16π²/V² Σ 1/k⁴, of the modes along c, those along b, and the others, each sum but the
-first an integral.  With a free direction of length f over periodic sides p and q the field of a plane, −2π|z|/pq, takes
-the first place, 0.05 (2πf/pq)², and with two free ones that of a line, −2 ln ρ/p.  A screened kernel has 1/(k² + κ²),
-and planes and lines that fall off: (2π/κpq)²/κf and 4π/κ²p² over the area across at most.
+with three periodic directions: 16π²/V² Σ 1/k⁴ over the modes along c, those along b, and the others, where each sum but
+the first is an integral.  With a free direction of length f over periodic sides p and q the first term is that of the
+field of a plane, −2π|z|/pq: 0.05 (2πf/pq)²; with two free directions that of a line, −2 ln ρ/p.  A screened kernel has
+1/(k² + κ²), and planes and lines whose fields fall off: at most (2π/κpq)²/κf, and 4π/κ²p² over the area across.
 In free space U² is the mean of 1/r² over the pairs of a box, with exp(−2κr) if screened.
 """
 
@@ -23,17 +23,17 @@ from parki.ewald.split.layers import Layer
 from parki.perfmodels.select import Domain
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-#: Size of a sum like 1/r² of random points over its estimate, at least: the closest pairs make it.
+#: Least size of a sum like 1/r² of random points over its estimate, because the closest pairs dominate.
 EASE = 1.59
-_LEAST_SHARE = 0.05  # least share of pairs beyond rc, over those of a periodic box: points may be at its ends
+_LEAST_SHARE = 0.05  # least pairs beyond rc over those of a periodic box, because points may be at the box's ends
 
 
 @dataclass(frozen=True)
 class Size:
-    """Scale of a sum's errors: kernel, domain, number of sources `n`, whether the targets are the `same` points.
+    """Scale of a sum's errors: kernel, domain, number of sources `n`; `same` if the targets are the sources.
 
-    `random` is 1 for points at random, 0 for a crystal; `found` is the size of each layer over that of random
-    strengths, where it is known.
+    `random` is 1 for random points, 0 for a crystal; `found` is the size of each layer over that of random strengths,
+    empty if unknown.
     """
 
     kernel: Kernel
@@ -45,7 +45,7 @@ class Size:
 
     @cached_property
     def length(self) -> float:
-        """Return the side of a cube with as much room: sides below the points' distance do not bring them closer."""
+        """Return the side of a cube of the same volume, where sides are at least the points' distance."""
         n, distance = max(self.n, 1), 0.0
         for _ in range(30):
             room = float(np.prod(np.maximum(self.domain.box, distance)))
@@ -86,13 +86,13 @@ class Size:
 
     @cached_property
     def least_mode(self) -> float:
-        """Return the radius of the ball in k-space without modes: beyond it their integral is their sum."""
+        """Return the radius of the ball in k-space without modes, beyond which an integral replaces their sum."""
         longest = self.length if self.domain.periodicity == 3 else max(self.domain.box)
         return min((6 * np.pi**2) ** (1 / 3) / longest, 8 / (math.prod(self.domain.box) * self.potential))
 
     @cached_property
     def mean(self) -> float:
-        """Return the multiplier of k = 0 over U/√Q, 0 for a kernel without: neutral sources have its aliases alone."""
+        """Return the multiplier of k = 0 over U/√Q, 0 for a kernel without; neutral sources have only its aliases."""
         if not self.kernel.spectrum.screened or self.domain.periodicity != 3:
             return 0.0
         size = min(self.potential, 2 * math.pi / (self.kernel.kappa * math.prod(self.domain.box)))
@@ -113,8 +113,8 @@ class Size:
     def truncation(self, layer: Layer, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
         """Return the unit of `Layer.truncation` for the pairs beyond rc.
 
-        Where the square of the near field decays there as exp(−`decay` (r/rc − 1)), a source's own images at the
-        distance of a short side err alike: with that of two of them in place of its random pairs'.
+        The square of the near field decays beyond rc as exp(−`decay` (r/rc − 1)).  A source's own images at the
+        distance of a short side have equal errors: two of them count in addition to its random pairs.
         """
         pairs = np.maximum(self._share(rc), _LEAST_SHARE)
         if not layer.steep and self.same:
@@ -124,14 +124,14 @@ class Size:
         return self.units(layer, rc)[0] * np.sqrt(pairs)
 
     def _larger(self, layer: Layer) -> float:
-        """Return U over that of `Layer.units`, which has a cube for the box."""
+        """Return U over the U of `Layer.units`, which assumes a cubic box."""
         if layer.steep:
             return self._steeper() if self.domain.periodicity and not self.kernel.kappa else 1.0
         screened = min(1.0, 2 * math.pi / max(self.kernel.kappa * self.length, 1e-9))
         return max(1.0, self.length * math.sqrt(self.potential / screened))
 
     def _steeper(self) -> float:
-        """Return `_larger` of kernels like 1/r²: planes and lines of images."""
+        """Return `_larger` for kernels like 1/r², due to planes and lines of images."""
         a, b, _ = sorted(self.domain.box)
         distance = self.length / max(self.n, 1) ** (1 / 3)
         added = 0.0
@@ -145,7 +145,7 @@ class Size:
         return math.sqrt(1 + added * self.length**4 / crowd)
 
     def _share(self, rc: NDArray) -> NDArray:
-        """Return pairs at distance rc over those of a periodic box; none beyond the diagonal of free space."""
+        """Return pairs at distance rc over those of a periodic box; 0 beyond the diagonal in free space."""
         free = self.domain.periodicity
         apart = np.multiply.outer(rc, _directions()[free:] / np.array(self.domain.box[free:])[:, None])
         return np.prod(np.maximum(1 - apart, 0.0), axis=-2).mean(axis=-1)

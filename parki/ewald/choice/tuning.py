@@ -1,6 +1,6 @@
-"""Tuning of a sum: measure the model's choice, and its choices if a part of the sum cost more or less.
+"""Tuning of a sum: measure the model's choice, and its choices for a higher or lower cost of one part.
 
-So each candidate is the best of its kind, meets the tolerance and keeps to the budget of memory.
+Each candidate is thus the best of its kind, meets the tolerance and keeps to the budget of memory.
 """
 
 import datetime
@@ -24,27 +24,27 @@ from parki.ewald.choice.variants import Variants
 from parki.ewald.options import EwaldOptions, named, quiet
 from parki.plan import Plan
 
-# Costs over those of the model: of the near field, and of spreading and gathering.
+# Factors of the model's costs: of the near field, and of spreading and gathering.
 NEAR, WINDOW = (0.25, 0.4, 0.63, 1.6, 2.5, 4.0), (0.4, 2.5)
 MOST_CANDIDATES = 6
-#: On GPUs, besides: one of these at a time.
+#: Variants that are also tried on GPUs, one at a time.
 SHAPES = (
     {"p2p_threads_x": 64}, {"p2p_method": "GM-2D"}, {"p2p_method": "SM-1D"}, {"p2g_method": "BLOCK"},
     {"p2g_method": "SOURCE"}, {"p2g_threads": 256}, {"g2p_threads": 64}, {"g2p_threads": 256},
 )  # fmt: skip
-LEAST_RUNS, MOST_RUNS, ENOUGH_SECONDS = 3, 20, 0.2  # runs that count; short sums run for so long
-NOISE = 0.03  # a candidate that is faster by a smaller share is not
+LEAST_RUNS, MOST_RUNS, ENOUGH_SECONDS = 3, 20, 0.2  # runs that count; seconds for which short sums are repeated
+NOISE = 0.03  # fraction of the time: smaller gains do not count
 
 log = logging.getLogger("parki.ewald")
-_turns = forks.lock()  # plans that are measured at once would slow each other
+_turns = forks.lock()  # held while measuring, because plans measured at once slow each other down
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate: costs of parts over those of the model, variants by their options, and the parameters that follow.
+    """Candidate: factors of the model's costs, variants by their options, and the parameters that follow.
 
-    `predicted` and `seconds` are of a sum, the least measured one; `ratio` is its time over that of the model's choice,
-    of runs that took turns.
+    `predicted` and `seconds` are the predicted and the least measured time of a sum; `ratio` is its time over that of
+    the model's choice, from alternating runs.
     """
 
     near: float
@@ -59,7 +59,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A choice, the model's choice, all candidates if they were measured now, and the day of the measurement.
+    """Result of tuning: choice, model's choice, all candidates if measured now, and the day of the measurement.
 
     Lengths of the parameters are the caller's times 2^power.
     """
@@ -84,29 +84,29 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Bench:
-    """A sum that can be measured with other parameters.
+    """Sum that can be measured with other parameters.
 
     Attributes
     ----------
     question : Question
     options : EwaldOptions
-        They name variants and libraries.
+        Options that name variants and libraries.
     make : function
-        Return the plan of some options and parameters.
+        ``make(options, parameters)`` returns a plan.
     xp : module
-        Of the arrays of calls, NumPy or CuPy.
+        Module of the arrays of calls, NumPy or CuPy.
     power : int
         Lengths of the question are the caller's times 2^power.
     same : bool
-        Whether targets and sources are one array.
+        True if targets and sources are one array.
     comm : Comm, optional
-        Of a sum over ranks, all of which measure the same candidates in the same order.
+        Communicator of a sum over ranks, all of which measure the same candidates in the same order.
     own : int, optional
-        Sources of this rank.
+        Number of sources of this rank.
     model : Parameters, optional
-        The model's choice, if other costs than those of a process alone count.
+        The model's choice, if it depends on more than the costs of one process.
     about : tuple
-        Numbers of ranks and the like, on which the best parameters depend, too.
+        Further facts on which the best parameters depend, such as the number of ranks.
     """
 
     question: Question
@@ -137,7 +137,7 @@ class Bench:
 
 
 def tune(bench: Bench, anew: bool = False) -> Tuned:
-    """Return the remembered result of sums like this one, or measure it, also if `anew`.
+    """Return the remembered result of similar sums, or measure one if there is none or if `anew`.
 
     While candidates are measured, two are held at a time.
     """
@@ -155,7 +155,7 @@ def _key(bench: Bench) -> list[Any]:
 
 
 def _remembered(bench: Bench, tuned: Tuned) -> Tuned:
-    """Remember a result that had a choice; return it."""
+    """Remember a result that had several candidates, and return the result."""
     best = tuned.choice
     if len(tuned.trials) > 1:
         keep = {"near": best.near, "window": best.window, "shape": dict(best.shape), "ratio": best.ratio}
@@ -165,7 +165,7 @@ def _remembered(bench: Bench, tuned: Tuned) -> Tuned:
 
 
 def _known(bench: Bench) -> Tuned | None:
-    """Return the choice of an earlier result, None if there is none, or no tuning could have made it."""
+    """Return the choice of an earlier result; None if there is none, or if no tuning could have produced it."""
     result = tuning_cache.recall(_key(bench))
     question, options = bench.question, bench.options
     shapes = {item for shape in SHAPES for item in shape.items()}
@@ -184,9 +184,9 @@ def trial(
     question: Question, options: EwaldOptions, near: float = 1.0, window: float = 1.0,
     shape: Mapping[str, Any] | None = None, model: Parameters | None = None,
 ) -> Trial:  # fmt: skip
-    """Return the candidate that the model takes if parts of the sum cost `near` and `window` times its costs.
+    """Return the candidate that the model chooses if parts of the sum cost `near` and `window` times its costs.
 
-    At its own costs the parameters are those of `model`, if these are given.
+    With factors of 1 the parameters are `model`, if given.
     """
     costs = prediction.costs(question.space)
     factors = {"near": near, "target": near, "spread": window, "gather": window}
@@ -199,7 +199,7 @@ def trial(
 
 
 def candidates(question: Question, options: EwaldOptions, model: Parameters | None = None) -> list[Trial]:
-    """Return the model's choice, then others, each of its own grid or window, the best predicted first."""
+    """Return the model's choice, then candidates with another grid or window, the fastest predicted first."""
     others = [trial(question, options, near=near) for near in NEAR]
     others += [trial(question, options, window=window) for window in WINDOW]
     trials = [trial(question, options, model=model)]
@@ -210,7 +210,7 @@ def candidates(question: Question, options: EwaldOptions, model: Parameters | No
 
 
 def measure(bench: Bench) -> Tuned:
-    """Measure all candidates with random strengths, each in turns with the model's choice; on GPUs then shapes."""
+    """Measure all candidates with random strengths, alternating with the model's choice; on GPUs then variants."""
     question, options, arguments = bench.question, bench.options, bench.arguments()
     work = partial(candidates, question, options, bench.model)
     first, *others = ranks.of_first(bench.comm, "choosing candidates", work)
@@ -239,7 +239,7 @@ def measure(bench: Bench) -> Tuned:
 def _against(
     base: Plan[Any], of: Trial, other: Trial, bench: Bench, arguments: list[Array]
 ) -> tuple[Trial, float]:  # fmt: skip
-    """Return a candidate measured in turns with `base`, the plan of the trial `of`, and the seconds of `base`."""
+    """Measure a candidate alternating with `base`, the plan of the trial `of`; return it and the seconds of `base`."""
     try:
         was, now, ratio = compare(base, bench.plan(other), arguments, bench.slowest)
     except (RuntimeError, MemoryError) as failed:
@@ -251,10 +251,10 @@ def _against(
 def compare(
     base: Plan[Any], other: Plan[Any], arguments: list[Array], slowest: Callable[[float], float] = float
 ) -> tuple[float, float, float]:
-    """Return the least seconds of two plans that take turns, after a run of each that does not count; and their ratio.
+    """Return the least seconds of two alternating plans, after a run of each that does not count, and their ratio.
 
-    The ratio of the least seconds, or of the median turn if that is worse for the other.  Seconds of a run are those of
-    the `slowest` rank.
+    The ratio is that of the least seconds, or of the median turn if this is worse for the other plan.  Seconds of a run
+    are those of the `slowest` rank.
     """
     turns: list[list[float]] = []
     while len(turns) <= LEAST_RUNS or (len(turns) <= MOST_RUNS and sum(map(sum, turns[1:])) < 2 * ENOUGH_SECONDS):
@@ -264,7 +264,7 @@ def compare(
 
 
 def seconds(plan: Plan[Any], arguments: list[Array]) -> float:
-    """Run a plan once, and return the seconds that it took."""
+    """Run a plan once, and return its seconds."""
     began = time.perf_counter()
     plan(*arguments)
     if (wait := spaces.waiter(plan.space)) is not None:

@@ -1,8 +1,8 @@
-"""Results of tuning, a file for each class of questions in the cache, apart for each machine.
+"""Stored results of tuning: one file per class of questions in the cache, separate for each machine.
 
-A class has sums alike: on the same device with the same threads, compiled alike, of the same kernel, with
-numbers of points within a factor of two, and so on.  A file holds the key of its class in full, so that no other class
-takes the result.
+A class has similar sums: on the same device with the same threads, with the same compilation and kernel, with numbers
+of points within a factor of two, and so on.  A file holds the full key of its class, so that no other class takes the
+result.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ log = logging.getLogger("parki.ewald")
 
 
 def key(question: Question, options: EwaldOptions, same: bool, about: Sequence[Any] = ()) -> list[Any]:
-    """Return the class of a question by all that the best parameters depend on.
+    """Return the class of a question: all facts on which the best parameters depend.
 
     `same` tells whether targets and sources are one array; `about` has further facts of sums over ranks.
     """
@@ -65,7 +65,7 @@ def _file(key: list[Any]) -> Path:
 
 
 def recall(key: list[Any]) -> dict[str, Any] | None:
-    """Return the result for a key, None if there is none or its file cannot be read."""
+    """Return the result for a key; None if there is none or its file cannot be read."""
     try:
         text = json.loads(trust.read(_file(key)))
         return text["found"] if text["question"] == key and isinstance(text["found"], dict) else None
@@ -74,7 +74,7 @@ def recall(key: list[Any]) -> dict[str, Any] | None:
 
 
 def remember(key: list[Any], result: Mapping[str, Any]) -> None:
-    """Write a result: whole, or where that fails not at all."""
+    """Write a result as a whole, or not at all if that fails."""
     path = _file(key)
     try:
         cache.write(path, json.dumps({"question": key, "found": dict(result)}, indent=1))

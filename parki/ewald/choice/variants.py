@@ -1,4 +1,4 @@
-"""Variants of the kernels of a sum, and their shapes: named by the options, or else suited to the space."""
+"""Variants of the kernels of a sum, and their shapes: named by the options, or defaults of the space."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ import numpy as np
 from parki.engine import MAX_TEAM, Space, target
 from parki.ewald.options import EwaldOptions, named
 
-MOST_LANES = 32  # lanes that share a target in the 2D variants
-LANES = 8  # threads that share the taps of a window: most windows are 6 to 12 points wide
+MOST_LANES = 32  # lanes, at most, that share a target in the 2D variants
+LANES = 8  # threads that share the taps of a window; most windows are 6 to 12 points wide
 
-# Variants where none is named.  On a host a batch of targets is one vector, and numbers of threads have no meaning.
+# Default variants.  On a host a batch of targets is one vector, and numbers of threads have no meaning.
 HOST_DEFAULTS = {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"}
 DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"}
 # On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
@@ -27,11 +27,11 @@ class Variants:
     Attributes
     ----------
     p2p, p2g, g2p : str
-        By their names in `EwaldOptions`.
+        Names of variants, as in `EwaldOptions`.
     targets, lanes : int
         Targets of a near-field batch, and lanes that share each of them in the 2D variants.
     p2g_threads, g2p_threads : int
-        Threads of a team that spreads, and of one that interpolates.
+        Threads of a team for spreading, and for interpolation.
     """
 
     p2p: str
@@ -44,7 +44,7 @@ class Variants:
 
 
 def defaults(space: Space) -> dict[str, str]:
-    """Return the variants by kernel that this space takes where none is named."""
+    """Return the default variants of this space by kernel."""
     return space.pick(HOST_DEFAULTS, DEVICE_DEFAULTS)
 
 
@@ -93,7 +93,7 @@ def _block(p2p: str, sizes: dict[str, int], wide: int) -> tuple[int, int]:
 
 
 def lane_rows(threads: int) -> tuple[int, int]:
-    """Return the whole rows of lanes that `threads` make, and the lanes of a row."""
+    """Return the number of whole rows of lanes in `threads`, and the lanes of a row."""
     lanes = LANES
     while lanes > threads:
         lanes //= 2

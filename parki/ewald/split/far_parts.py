@@ -31,18 +31,18 @@ from parki.ewald.split.profiles import Profile, Split
 
 @dataclass(frozen=True)
 class FarPart:
-    """A radial function of a far part: `factor` times ∫ Φ k^`power` jₙ(kr)/(kr)ⁿ dk with n = `order`.
+    """Radial function of a far part: `factor` times ∫ Φ k^`power` jₙ(kr)/(kr)ⁿ dk with n = `order`.
 
     Attributes
     ----------
     order, factor, power
         As above.
     profile
-        Φ as a kernel takes it, a function of `profiles`.
+        Φ of the kernel, a function of `profiles`.
     screened
-        Multiply the integrand by k²/(k² + κ²).
+        True to multiply the integrand by k²/(k² + κ²).
     edge
-        Take the integrand at kmax, times kmax, in place of the integral.
+        True to take the integrand at kmax, times kmax, in place of the integral.
     """
 
     order: int
@@ -63,9 +63,9 @@ Z = FarPart(1, -1 / np.pi, 2, profiles.phi_screened, screened=True)
 
 
 def edges(part: FarPart) -> tuple[FarPart, FarPart]:
-    """Return how the virial of the modes differs from r times the derivative of a far part, as they end at kmax.
+    """Return a and b of the difference a δ + b r r of the modes' virial from r times the derivative of a far part.
 
-    Functions a and b of a δ + b r r: −(2/π) kmax Φ j₁(x)/x and (2/π) kmax³ Φ j₂(x)/x² with x = kmax r.
+    The modes end at kmax, so a = −(2/π) kmax Φ j₁(x)/x and b = (2/π) kmax³ Φ j₂(x)/x² with x = kmax r.
     """
     return replace(part, order=1, factor=-2 / np.pi, edge=True), replace(part, order=2, power=2, edge=True)
 
@@ -92,7 +92,7 @@ def values(part: FarPart, split: Split, r: NDArray[np.float64], kappa: float = 0
         k, weights = np.array([split.kmax]), np.array([split.kmax])
         weights = weights * k**2 / (k**2 + kappa**2) if part.screened else weights
     elif part.screened:
-        # The integrand has poles at ±iκ, which may be as close to 0 as they like: k = kmax s³.
+        # The integrand has poles at ±iκ, which may be very close to 0: k = kmax s³.
         nodes, weights = roots_legendre(int(3 * half) + 120)
         s = 0.5 * (nodes + 1.0)
         k, weights = split.kmax * s**3, 1.5 * split.kmax * s**2 * weights

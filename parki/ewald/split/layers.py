@@ -1,4 +1,4 @@
-"""Errors of a kernel by the layers of a boundary that it belongs to: cut at rc, of the tables, of the window.
+"""Error estimates of kernels by layer of a boundary: cut at rc, tables, window.
 
 Errors are for random strengths at random points.  Q is the sum of |q|², |f|² or, for the double layer, |q|²|n|².
 Dipoles and the pressure have 1/√3 and 2/√3 of the errors of `LAPLACE_GRAD`, and so has their size U.
@@ -27,12 +27,12 @@ class Layer:
     Attributes
     ----------
     name
-        Of the kernel that the estimates are fitted to.
+        Name of the kernel that the estimates are fitted to.
     prolate_tail
         ln of `truncation` with the prolate split, plus c, as a combination of 1, ln c, 1/c, 1/c²; fitted to the
         integral of the near field on 3 <= c <= 24, 27, 36 with errors below 0.5 %.
     gaussian_tail
-        The same for the Gaussian: factor and power of ξ rc before exp(−(ξ rc)²).
+        `truncation` with the Gaussian split: factor and power of ξ rc before exp(−(ξ rc)²).
     table_error
         RMS error of the near field, from a function that returns the coefficients left out of a far part, by degree.
     alias
@@ -40,15 +40,15 @@ class Layer:
     profile
         Φ, a function of `profiles`.
     modes
-        Of kernels with the profile Φs: RMS of the modes over directions, for the Gaussian; 0 for others.
+        RMS of the modes over directions, for the Gaussian and kernels with the profile Φs; 0 for other kernels.
     size
         U l/√Q of a kernel that falls as 1/r.
     own
-        Share of the error of a coincident source's own field that is left where targets are the sources, and its
-        largest wave is taken off.
+        Remaining share of the error from a coincident source's own field, if targets are the sources and its largest
+        wave is subtracted.
     steep
-        Of a kernel that falls as 1/r²: mean square of r² times the kernel over directions, times 22.8.  The closest
-        pairs dominate, and 4π ∫ r⁻² dr from the mean distance d of the closest source is 22.8/d.
+        Mean square of r² times the kernel over directions, times 22.8, for a kernel that falls as 1/r²; else 0.  The
+        closest pairs dominate, and 4π ∫ r⁻² dr from the mean distance d of the closest source is 22.8/d.
     """
 
     name: str
@@ -63,9 +63,9 @@ class Layer:
     steep: float = 0.0
 
     def degree(self, split: str, c: float, xi: float, level: float) -> int:
-        """Return the least degree at which the tables' RMS error is `level`, which is relative as in `truncation`.
+        """Return the least degree at which the tables' RMS error is `level`, relative as in `truncation`.
 
-        The coefficients left out are added up, then halved for the mean over the ball.
+        The error is half the sum of the coefficients left out, for the mean over the ball.
         """
 
         def rest(part: FarPart) -> Values:
@@ -77,8 +77,8 @@ class Layer:
     def truncation(self, split: str, c: ArrayLike, xi: ArrayLike) -> Values:
         """Return the RMS of the near field dropped beyond rc.
 
-        Relative to √(Q rc/V) for kernels that fall as 1/r, to √(Q/(V rc)) for the others.  For the prolate a fit; for
-        the Gaussian the leading term.
+        The result is relative to √(Q rc/V) for kernels that fall as 1/r, to √(Q/(V rc)) for the others.  It is a fit
+        for the prolate split, and the leading term for the Gaussian.
         """
         c, xi = np.asarray(c, np.float64), np.asarray(xi, np.float64)
         if split == "prolate":
@@ -119,17 +119,17 @@ class Layer:
         """Return the units of `truncation` and of the second estimate of `window.alias`, over the predicted size U.
 
         U is √Q/l for laplace and 1.7 √Q/l for the single layer, for n random sources in a box of mean side l; Yukawa
-        kernels see only some of them, and U is √(2πQ/(κV)) if that is less.  For the double layer and gradients U is
+        kernels reach only some of them, and U is √(2πQ/(κV)) if that is less.  For the double layer and gradients U is
         √(S Q/(V d)), d = l/n^(1/3) and S = `steep`, where the closest pairs dominate, and √(S Q)/l² far from all
-        sources; if targets are the sources (`same`) the former, else the geometric mean.  Screening takes
-        ((1 + κd/2) exp(−2κd))^(1/2) of both.
+        sources; the former is used if targets are the sources (`same`), else the geometric mean.  Screening multiplies
+        both by ((1 + κd/2) exp(−2κd))^(1/2).
 
         Parameters
         ----------
         rc
             Cutoffs.
         length, n, same
-            l, the number of sources, and whether they are the targets.
+            l, the number of sources, and True if they are the targets.
         kappa
             κ of a Yukawa kernel.
         """
@@ -166,7 +166,7 @@ def _tables_stokes_grad(rest: Rest) -> Values:
     return np.sqrt(4 * np.pi / 5) * (5.7 * rest(E) + 3.2 * rest(G))
 
 
-# Aliases of spreading the strengths themselves: the third row is that of coincident points.
+# Aliases of spreading the strengths themselves; the third row is for coincident points.
 def _alias_laplace(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
     none = np.zeros_like(w0)
     return [48 * 1.0 / c * w2, none, 1.0 * np.sqrt(24.0) / np.pi * c * w1, none]
@@ -177,8 +177,8 @@ def _alias_stokes_sl(c: float, w0: Values, w1: Values, w2: Values) -> list[Value
     return [48 * (8 / 3) / c * w2, none, 4 / 3 * np.sqrt(24.0) / np.pi * c * w1, none]
 
 
-# Modes times k.  These kernels are odd, and the aliases of spreading and gathering are the same: a source does not see
-# itself.
+# Modes times k.  These kernels are odd, and the aliases of spreading and gathering are equal, so a source has no field
+# at itself.
 def _alias_laplace_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
     none = np.zeros_like(w0)
     return [48 * 1.0 * c * w0, none, none, none]
@@ -187,8 +187,8 @@ def _alias_laplace_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Va
 def _alias_laplace_slopes(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
     """Return the rows of a sum whose gradient is gathered with the window's slopes.
 
-    A gathered mode has the wave number of its alias along one axis.  Of a source's own field, which would cancel if
-    the modes were multiplied by k, the difference of the two wave numbers is left.
+    A gathered mode has the wave number of its alias along one axis.  A source's own field would cancel if the modes
+    were multiplied by k; here the difference of the two wave numbers is left.
     """
     own = np.sqrt(24.0) / (2 * np.pi) * c**2 * w1
     return [48 * c * w0, 24 * c * w2, own, own]

@@ -1,8 +1,9 @@
-"""Constants that a net density adds to a sum, of kernels whose result has a mean that periodic sums fix.
+"""Constants that a net density adds to a sum, for kernels whose result has a mean that periodic sums fix.
 
-Free directions: the shifts of the truncated kernels.  None: the constant that makes the mean over the box of near and
-far field the kernel's, exactly as the near field is cut at rc: with equal strengths the tail is coherent, and this
-constant removes the tail.  Zero for harmonic (a uniform neutralising background) and Stokes kernels (no mean flow).
+With free directions they undo the shifts of the truncated kernels.  Without free directions they make the mean over the
+box of near and far field that of the kernel, with the near field cut at rc: for equal strengths the tail is coherent,
+and the constant removes it.  The kernel's mean is zero for harmonic kernels (a uniform neutralising background) and
+Stokes kernels (no mean flow).
 """
 
 import math
@@ -26,7 +27,7 @@ class Surroundings:
     box, periodicity
         Sides, of which the first `periodicity` are periodic.
     radius, logarithm
-        Where the Green's function is cut in free directions, and ln of this length in the caller's unit.
+        Radius at which the Green's function is cut in free directions, and ln of this length in the caller's unit.
     split, rc, kappa
         Profile, cutoff of the near field, κ of a screened kernel.
     """
@@ -79,7 +80,7 @@ def screened(at: Surroundings) -> NDArray[np.float64]:
         lambda: 2 * float(k0(at.kappa * at.radius)) / at.box[0],
         lambda: 2 * math.pi / at.kappa * math.exp(-at.kappa * at.radius) / (at.box[0] * at.box[1]),
     )
-    # The split's profile is not 1 at k = 0, and multiplies the shift too.
+    # The split's profile is not 1 at k = 0, and also multiplies the shift.
     return np.array([shifts[at.periodicity]() / at.split.growth(at.kappa)])
 
 
@@ -98,7 +99,7 @@ def near_stokes(split: Split, rc: float) -> float:
 
 
 def beyond_screened(kappa: float, split: Split, rc: float) -> float:
-    """Return the integral over space of exp(−κr)/r beyond rc and of its far part within: all but the near field's."""
+    """Return the integral over space of exp(−κr)/r beyond rc and of its far part within rc, without the near field."""
     r, weights = _radii(rc)
     x = kappa * rc
     far = 2 * np.pi * rc * float(np.sum(weights * r**2 * far_parts.values(Y, split, r, kappa)))

@@ -1,4 +1,4 @@
-"""Split of a kernel: a radial profile Φ(k) with Φ(0) = 1 that keeps the far field and ends at kmax.
+"""Split of a kernel by a radial profile Φ(k) with Φ(0) = 1, which selects the far field and ends at kmax.
 
 Every Ewald sum multiplies the Fourier transform of its kernel by a profile: the product is summed on the grid, the
 rest directly.  The Laplace kernel takes Φ, the Stokes kernels Φs(k) = Φ(k) (1 + α k²) with α = −Φ''(0)/2, so that
@@ -23,7 +23,7 @@ from scipy.special import roots_legendre
 from parki.ewald.split import series
 
 SPLITS = ("prolate", "gaussian")
-MOST_GROWTH = 700.0  # largest exponent short of overflow; a far field divided by its exponential is zero
+MOST_GROWTH = 700.0  # largest exponent without overflow; a far field divided by its exponential is zero
 
 
 @lru_cache(maxsize=512)
@@ -114,7 +114,7 @@ class Gaussian:
 
 
 Split = Prolate | Gaussian
-Profile = Callable[[Split, ArrayLike, float], NDArray[np.float64]]  # of the split, wave numbers and κ
+Profile = Callable[[Split, ArrayLike, float], NDArray[np.float64]]  # arguments: split, wave numbers, κ
 
 
 def profile(split: str, c: float, rc: float, xi: float) -> Split:

@@ -16,7 +16,7 @@ def points(order: int) -> NDArray[np.float64]:
 def coefficients(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the Chebyshev coefficients (…, n) of the interpolant of `values` (…, n) at the n points.
 
-    Those below rounding are set to 0, so that the degree a function needs can be read off.
+    Coefficients below rounding are set to 0, so that the degree that a function needs can be read off.
     """
     series = dct(values, axis=-1) / values.shape[-1]
     series[..., 0] *= 0.5

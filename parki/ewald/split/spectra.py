@@ -1,9 +1,9 @@
 """Green's functions in Fourier space, whole and truncated in free directions.
 
-A mode that varies along a periodic direction decays along the free ones, and takes the Green's function as it is.  One
-that does not, k = 0 in all periodic directions, takes that of the free directions cut at a radius R, beyond all pairs:
-then a finite period is exact.  The cut ones are shifted by constants, which makes them continuous at R, and which
-`means` undoes.
+A mode that varies along a periodic direction decays along the free ones, and takes the whole Green's function.  A mode
+that is constant along all periodic directions takes that of the free directions, truncated at a radius R beyond all
+pairs: then a finite period is exact.  Truncated functions are shifted by constants, which make them continuous at R,
+and which `means` undoes.
 
 Sources: Vico, Greengard, Ferrando 2016 (truncation); af Klinteberg, Shamshirgar, Tornberg 2017 (free-space Stokes);
 Shamshirgar, Bagge, Tornberg 2021 (one and two periodic directions).
@@ -25,26 +25,26 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A scalar Green's function of the modes, and the profile of the split that multiplies it.
+    """Scalar Green's function of the modes, and the profile of the split that multiplies it.
 
     Attributes
     ----------
     whole
-        The Green's function, from squares of wave numbers and κ; 0 at 0, also where it has a limit there: on the grid
-        the rounding of a neutral sum would count 4π/κ² times, and `means` has the exact value.
+        Green's function of squares of wave numbers and κ; 0 at 0, even if it has a limit there: on the grid the
+        rounding of a neutral sum would be multiplied by 4π/κ², and `means` has the exact value.
     truncated
-        The same cut at a radius in the free directions, from squares of wave numbers, the radius and κ: by the number
-        of periodic directions, from 0 on.
+        Green's functions truncated at a radius in the free directions, of squares of wave numbers, the radius and κ:
+        by the number of periodic directions, from 0 on.
     slope
-        The derivative of `whole` by the square of the wave number, of kernels that have a virial.
+        Derivative of `whole` by the square of the wave number, for kernels that have a virial.
     profile
         Φ, a function of `profiles`.
     planar
-        The field of a plane over that of −2π|z|.
+        Field of a plane over −2π|z|.
     growing
-        Whether modes decay along free directions as (1 + κ|z|) exp(−κ|z|), not as exp(−κ|z|).
+        True if modes decay along free directions as (1 + κ|z|) exp(−κ|z|), False if as exp(−κ|z|).
     screened
-        Whether the kernel falls off as exp(−κr), with its first parameter for κ.
+        True if the kernel falls off as exp(−κr), with its first parameter as κ.
     """
 
     whole: Callable[[Values, float], Values]
@@ -82,7 +82,7 @@ def _yukawa(k2: Values, kappa: float) -> Values:
 
 
 def _split(k2: Values, R: float, small: float) -> tuple[Values, Values, Values]:
-    """Return k² and kR with 1 near 0, and a mask of wave numbers away from 0."""
+    """Return k² and kR, replaced by 1 near 0, and a mask of wave numbers away from 0."""
     x = np.sqrt(k2) * R
     far = x >= small
     return np.where(far, k2, 1.0), np.where(far, x, 1.0), far
@@ -102,7 +102,7 @@ def _harmonic1(k2: Values, R: float, kappa: float) -> Values:
 
 
 def _harmonic2(k2: Values, R: float, kappa: float) -> Values:
-    """Return the transform of −2π|z|, 0 at 0 where it has no value."""
+    """Return the transform of −2π|z|, and 0 at 0, where the transform has no value."""
     safe, x, far = _split(k2, R, 1e-9)
     return np.where(far, 4 * np.pi / safe * (1 - np.cos(x)), 0.0)
 
@@ -122,7 +122,7 @@ def _biharmonic1(k2: Values, R: float, kappa: float) -> Values:
 
 
 def _biharmonic2(k2: Values, R: float, kappa: float) -> Values:
-    """Return twice the harmonic one: across z only the Laplacian of the biharmonic function is left."""
+    """Return twice the harmonic function: across z only the Laplacian of the biharmonic function is left."""
     return 2 * _harmonic2(k2, R, kappa)
 
 

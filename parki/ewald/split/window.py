@@ -1,4 +1,4 @@
-"""Kaiser–Bessel window: its polynomial pieces, its transform, and the error that it leaves.
+"""Kaiser–Bessel window: its polynomial pieces, its transform, and its error.
 
 The window is w(z) = I₀(β √(1 − z²)) / I₀(β) on |z| ≤ 1.  On a grid of spacing h a point at y touches P nodes per axis:
 node i₀ + l, i₀ = ⌈y/h − P/2⌉, sees the argument z = −1 + (2/P)(l + t), t = i₀ − y/h + P/2 in [0, 1).
@@ -51,7 +51,7 @@ def transform(P: int, beta: float, k: ArrayLike, h: float) -> NDArray[np.float64
     a = 0.5 * P * h
     square = beta**2 - (a * np.asarray(k, np.float64)) ** 2
     root = np.sqrt(np.abs(square))
-    # exp(−β) is taken out of sinh and of I₀, so large β does not overflow.
+    # A factor exp(−β) is split off sinh and I₀, so that large β does not overflow.
     grow = -np.exp(root - beta) * np.expm1(-2.0 * root) / np.maximum(2.0 * root, 1e-300)
     inside = np.where(root > 1e-6, grow, np.exp(-beta))
     outside = np.sinc(root / np.pi) * np.exp(-beta)
@@ -110,16 +110,16 @@ def alias(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Estimate the RMS error of a window with exact transform, on a grid of spacing h = π/(σ kmax).
 
-    Spreading adds to the mode k the strengths' modes k + 2πm/h, times ŵ(k + 2πm/h)/ŵ(k); gathering the same.  Strengths
-    are random and the terms m = ±1 of each axis are summed.
+    Spreading adds to the mode k the strengths' modes k + 2πm/h, times ŵ(k + 2πm/h)/ŵ(k), and gathering does the same.
+    Strengths are random, and the terms m = ±1 of each axis are summed.
 
     Parameters
     ----------
     layer
-        Whose weights: the double layer is spread with the derivative of the window; modes of gradients are multiplied
-        by ik (dipoles and the pressure as in `layers`).
+        Layer with the weights: the double layer is spread with the derivative of the window; modes of gradients are
+        multiplied by ik (dipoles and the pressure as in `layers`).
     split, c, xi
-        The profile; `xi` in units of 1/rc.
+        Profile; `xi` is in units of 1/rc.
     low
         Least wave number of the box over kmax.
     P, beta, sigma
@@ -145,7 +145,7 @@ def alias(
 
 
 def _log_transform(beta: NDArray[np.float64], kappa: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ln ŵ up to a factor of β, as a function of κ = Phk/2; its envelope where it oscillates."""
+    """Return ln ŵ up to a factor of β, as a function of κ = Phk/2; where ŵ oscillates, the ln of its envelope."""
     square = beta**2 - kappa**2
     root = np.maximum(np.sqrt(np.abs(square)), 1e-3)
     inside = root + np.log(-np.expm1(-2.0 * root) / (2.0 * root))

@@ -1,4 +1,4 @@
-"""The part of a sum's box and grid that one process has: all of it, or a brick with whole lines along x."""
+"""Part of a sum's box and grid on one process: the whole, or a brick with whole lines along x."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from parki.ewald.stages.multipliers import Some
 
 @dataclass(frozen=True)
 class Brick:
-    """Rows first … end − 1 of the grid along each axis; `cut` axes go on in other bricks.
+    """Rows first … end − 1 of the grid along each axis; `cut` axes continue in other bricks.
 
-    Along a free axis the grid goes on behind the box, by the points of a window.
+    Along a free axis the grid extends beyond the box by the points of a window.
     """
 
     first: tuple[int, int, int]
@@ -29,11 +29,11 @@ class Brick:
 
     @classmethod
     def whole(cls, p: Parameters) -> Brick:
-        """Return the brick of all the grid."""
+        """Return the brick of the whole grid."""
         return cls((0, 0, 0), rows(p))
 
     def far(self, p: Parameters, x: Array) -> Array:
-        """Return points of the stages' box that lie in the brick in the coordinates of its grid."""
+        """Map points of the stages' box that lie in the brick to the coordinates of its grid."""
         x = geometry.lattice(p, x)
         if not any(self.cut):
             return x
@@ -52,17 +52,17 @@ class Brick:
         )  # fmt: skip
 
     def holds(self, p: Parameters) -> tuple[bool, bool, bool]:
-        """Tell along which axes the brick is all of a periodic box, so that it is its own neighbour."""
+        """Tell for each axis whether the brick spans a periodic box, so that it is its own neighbour."""
         return tuple(axis < p.periodicity and not cut for axis, cut in enumerate(self.cut))
 
 
 def rows(p: Parameters) -> tuple[int, int, int]:
-    """Return the rows of the whole grid along each axis: in a free direction those behind the box, too."""
+    """Return the rows of the whole grid along each axis, in a free direction including those beyond the box."""
     return tuple(m + p.P * (axis >= p.periodicity) for axis, m in enumerate(p.grid))
 
 
 def reach(p: Parameters) -> tuple[float, float, float]:
-    """Return how far the cutoff reaches in the coordinates of the grid along each axis."""
+    """Return the reach of the cutoff along each axis in the coordinates of the grid."""
     t01, t02, t12 = p.skew or (0.0, 0.0, 0.0)
     l0, l1, _ = p.box
     # Gradients of lattice coordinates: y − x t01/l0, and z − x t02/l0 − (y − x t01/l0) t12/l1.
@@ -73,16 +73,16 @@ def reach(p: Parameters) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class NearBox:
-    """The box in which the near field of a brick is summed: with ghosts around, or all of the box.
+    """Box in which the near field of a brick is summed: the brick with ghosts around, or the whole box.
 
     Attributes
     ----------
     low, sides : tuple of float
         Corner and sides, in the coordinates of the stages.
     periodic : tuple of bool
-        Axes along which it repeats.
+        Axes along which the box repeats.
     skew : tuple of float or None
-        Of what repeats.
+        Tilts of the repeating box, as in `Parameters`.
     """
 
     low: tuple[float, float, float]
@@ -92,7 +92,7 @@ class NearBox:
 
     @classmethod
     def of(cls, p: Parameters, brick: Brick) -> NearBox:
-        """Return the surroundings of a brick."""
+        """Return the near box of a brick."""
         if not any(brick.cut):
             return cls((0.0, 0.0, 0.0), p.box, tuple(axis < p.periodicity for axis in range(3)), p.skew)
         spans = [(0.0, side) for side in p.box]
@@ -107,7 +107,7 @@ class NearBox:
         return cls(low, tuple(b - a for a, b in spans), periodic, None)
 
     def near(self, x: Array) -> Array:
-        """Return points in the coordinates of the near field."""
+        """Map points to the coordinates of the near field."""
         if not any(self.low):
             return x
         low = np.array(self.low, x.dtype)
@@ -122,7 +122,7 @@ def _around(p: Parameters, spans: Sequence[tuple[float, float]]) -> list[tuple[f
 
 
 def unwrapped(p: Parameters, x: Array) -> Array:
-    """Return the places of lattice coordinates (3, N), which need not be in the cell."""
+    """Return the positions of lattice coordinates (3, N), without wrapping into the cell."""
     if p.skew is None:
         return x
     t01, t02, t12 = (x.dtype.type(t) for t in p.skew)
@@ -131,12 +131,12 @@ def unwrapped(p: Parameters, x: Array) -> Array:
 
 
 class Exchanges(Protocol):
-    """What bricks send to each other while the far field is summed: steps that a brick by itself does not have.
+    """Exchanges between bricks during a far field: steps that a brick by itself does not have.
 
     Attributes
     ----------
     modes : Some
-        Of which this rank has whole planes, or with `single` lines along z: slabs exchange these.
+        Modes of which this rank has whole planes, or with `single` lines along z, which slabs exchange.
     single : bool
     """
 
@@ -144,13 +144,13 @@ class Exchanges(Protocol):
     single: bool
 
     def fold(self, grid: Handle) -> list[Step | Call]:
-        """Return the steps that add margins along cut axes to the bricks that they belong to."""
+        """Return the steps that add margins along cut axes to the bricks that own their points."""
 
     def fill(self, grid: Handle) -> list[Step | Call]:
-        """Return the steps that fill margins along cut axes from the bricks that they belong to."""
+        """Return the steps that fill margins along cut axes from the bricks that own their points."""
 
     def planes(self, components: int, dtype: str) -> tuple[Handle, tuple[int, int, int]]:
-        """Return a grid of the lines that belong to this rank's modes, and its numbers of points."""
+        """Return a grid for the lines of this rank's modes, and its numbers of points."""
 
     def there(self, box: Handle, planes: Handle | None) -> list[Step | Call]:
         """Return the steps that send lines to the ranks of their modes."""
@@ -159,14 +159,14 @@ class Exchanges(Protocol):
         """Return the steps that send lines back."""
 
     def beside(self, near: Step) -> tuple[list[Step | Call], list[Step | Call]]:
-        """Return steps of a near field before and behind those of the far field, which may do some of it."""
+        """Return the steps of a near field before and after those of the far field, which may compute a part of it."""
 
     def total(self, values: Array) -> Any:
         """Return the sums of some numbers over all bricks."""
 
 
 class Share(NamedTuple):
-    """The brick of a rank, what it exchanges with others, and the number of sources around it."""
+    """Brick of a rank, its exchanges with others, and the number of ghost sources around it."""
 
     brick: Brick
     others: Exchanges

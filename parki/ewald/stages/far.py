@@ -18,9 +18,9 @@ from parki.ewald.stages.mesh import Mesh
 from parki.ewald.stages.planes import Transforms
 from parki.ewald.stages.spread import spread, window_slots
 
-SLABS = 2  # of rows that each worker transforms along x, so that a slow one may leave some to others
+SLABS = 2  # slabs of rows per worker in transforms along x, so that a slow worker may leave one to others
 ALONG_X, ALONG_Y = 1, 2  # axes of a grid, whose first is that of components
-HOST_BATCH = 16  # targets per team of G2P on a host: their windows stay in the first-level cache
+HOST_BATCH = 16  # targets per team of G2P on a host: their windows fit in the first-level cache
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class FarPoints:
     Attributes
     ----------
     sources, targets : SortedCellHandles
-        Points in the order of their cells: the sources in lattice coordinates in a triclinic cell.
+        Points in the order of their cells; in a triclinic cell the sources are in lattice coordinates.
     rows : Handle (Ns, numbers)
         Sources (x, y, z, strengths): see `parki.ewald.stages.spread.spread`.
     gather : Handle (3, Nt)
-        Points of G2P: sorted as the targets, for BASE in the caller's order.
+        Points of G2P: sorted like the targets, or for BASE in the caller's order.
     own : tuple of Handle, optional
-        Where targets are the sources, the caller's places of `gather`, and the strengths (rhs, numbers, Ns).
+        If targets are the sources, the caller's indices of `gather`, and the strengths (rhs, numbers, Ns).
     """
 
     sources: SortedCellHandles
@@ -56,9 +56,9 @@ class FarField:
     grid : Handle (C, …)
         Spread strengths, their transform along x, and the result.
     result : Handle (rhs C, Nt)
-        In the order of `FarPoints.gather`.
+        Result in the order of `FarPoints.gather`.
     lines : Handle (lines, 7) or None
-        Of a kernel with its virial, sums over lines of modes: see `kernels/virial.py`.
+        Sums over lines of modes, for a kernel with its virial: see `kernels/virial.py`.
     transforms : Transforms
     steps : list
     """
@@ -77,7 +77,7 @@ def field(
 ) -> FarField:  # fmt: skip
     """Return the far field of `rhs` right-hand sides, transformed by a library; `whole` transforms all modes.
 
-    That of a rank's part exchanges margins and lines with others.
+    With `part`, a rank's share, the steps exchange margins and lines with other ranks.
     """
     brick, others = (part.brick, part.others) if part else (None, None)
     mesh = Mesh(p, multipliers.period(p), brick)
@@ -113,9 +113,9 @@ def _between(
     p: Parameters, mesh: Mesh, box: Handle, rhs: int, others: Exchanges | None, planed: Callable[..., Blocks],
     along_y: tuple[Transforms, int],
 ) -> list[Step | Call | Blocks]:  # fmt: skip
-    """Return the steps on planes: of the grid, or of lines that come from all bricks and go back.
+    """Return the steps on planes of the grid, or of lines that come from all bricks and go back to them.
 
-    Slabs transform the kept modes along y, too, and exchange lines along z.
+    Slabs also transform the kept modes along y, and exchange lines along z.
     """
     if others is None:
         return [planed(points=mesh.box, grid=box)]
@@ -169,7 +169,7 @@ def interpolation(
 
 
 def _own_fields(p: Parameters, points: FarPoints, result: Handle, rhs: int) -> list[Step]:
-    """Return the steps that take the sources' own fields off the slopes of each right-hand side."""
+    """Return the steps that subtract the sources' own fields from the slopes of each right-hand side."""
     if not own_field.taken_off(p, points.own is not None):
         return []
     (order, strengths), each = points.own, p.kernel.result
@@ -178,7 +178,7 @@ def _own_fields(p: Parameters, points: FarPoints, result: Handle, rhs: int) -> l
 
 
 def _lines(axis: int, transforms: Transforms, phase: str, lines: Handle, function: object) -> Blocks:
-    """Return the transforms along an axis, by slabs of the other one."""
+    """Return the transforms along one of the axes x and y, in slabs of the other one."""
     rows = lines.shape[3 - axis]
     count = min(rows, SLABS * transforms.size) if transforms.size > 1 else 1
     cuts = [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]

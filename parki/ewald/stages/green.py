@@ -21,8 +21,8 @@ def whole(p: Parameters, k2: Values) -> Values:
 def truncated(p: Parameters, k2: Values, R: float, period: float) -> Values:
     """Return the Green's function cut at R in the free directions, for modes without a periodic part.
 
-    `period` is that of the free direction of a sum with two periodic ones, whose value at k = 0 has a free constant:
-    this one makes the mean over all pairs of points in the box about zero.
+    `period` is the padded period of the free direction of a sum with two periodic ones.  Its value at k = 0 has a free
+    constant, chosen here to make the mean over all pairs of points in the box about zero.
     """
     cut = p.kernel.spectrum.truncated[p.periodicity](k2, R, p.kernel.kappa)
     if p.periodicity == 2 and not p.kernel.spectrum.screened:
@@ -32,7 +32,7 @@ def truncated(p: Parameters, k2: Values, R: float, period: float) -> Values:
 
 
 def radius(p: Parameters) -> float:
-    """Return R: the diagonal of the box across its free directions, and rc, by which the split smears."""
+    """Return R: the diagonal of the box across its free directions, plus rc, by which the split smears."""
     return math.hypot(*p.box[p.periodicity :]) + p.rc
 
 
@@ -40,7 +40,7 @@ def radius(p: Parameters) -> float:
 def profile(p: Parameters) -> Values:
     """Return the split's profile as a polynomial in t = 2k²/kmax² − 1 on [−1, 1], highest power first.
 
-    It is good to a hundredth of the tolerance or to rounding.
+    The polynomial is accurate to a hundredth of the tolerance or to rounding.
     """
     split = profiles.profile(p.split, p.c, p.rc, p.xi)
     k = split.kmax * np.sqrt(0.5 * (series.points(int(0.4 * p.c) + 24) + 1.0))
@@ -50,11 +50,11 @@ def profile(p: Parameters) -> Values:
 
 
 def constants(p: Parameters, power: int = 0) -> Values:
-    """Return, for each component of the result, the factor of the net density that is added to it: see `means`.
+    """Return the factor of the net density for each component of the result, to which it adds: see `means`.
 
-    Derivatives have none.
+    Factors of derivatives are 0.
 
-    With one periodic direction logarithms take lengths in the caller's unit, of which those of `p` are 2^power.
+    With one periodic direction logarithms are of lengths in the caller's unit; lengths of `p` are these times 2^power.
     """
     found = np.zeros(p.kernel.result)
     if not p.kernel.mean:

@@ -1,4 +1,4 @@
-"""Turns of the kernels' loops, which `engine.operations` takes, by the names of the loops in `kernels/`."""
+"""Average turns of the kernels' loops, an input of `engine.operations`, by the names of the loops in `kernels/`."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from parki.perfmodels.p2p import Near
 
 @dataclass(frozen=True)
 class Trips:
-    """Teams, or turns of a range, and how often each loop in one of them turns on the average."""
+    """Number of teams, or of turns of a range, and the average turns of each loop in one of them."""
 
     teams: float
     of: Mapping[str, float]
@@ -22,17 +22,17 @@ class Trips:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of neighbouring sources: how many, and how far they go in grid points on the average."""
+    """Runs of neighbouring sources: their number, and their average extent in grid points."""
 
     count: float
     extent: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, whole: bool = False) -> Trips:
-    """Count the loops of the near field, for batches of `targets` and `lanes` for each.
+    """Count the loops of the near field, for batches of `targets` with `lanes` for each target.
 
-    A source has `row` numbers, a target `sums`.  `whole` is for all lanes of a vector that has a target, or a pair
-    within rc.
+    A source has `row` numbers, a target `sums`.  `whole` counts all lanes of a vector in which any lane has a target,
+    or a pair within rc.
     """
     size = n.n_targets / _least(n.batches)
     if variant == "LIST":
@@ -60,7 +60,7 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, w
 def _listed(n: Near, targets: int, whole: bool) -> Trips:
     """Count the loops of LIST: lanes are a batch's columns and their sources; its targets go over the list.
 
-    Counted as one source after another, whatever goes together.
+    Sources are counted one after another, also where several are computed at once.
     """
     teams = _least(n.batches)
     images = max(_share(n.runs, n.columns), 1.0)
@@ -83,7 +83,7 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
     if variant in ("BASE", "SOURCE"):
         return Trips(s.n, {})
     if variant == "GRID":
-        # a grid point looks at the cells within P of it, a source is looked at by as many grid points
+        # a grid point tests the cells within P of it, and as many grid points test a source
         reach = [s.P + w for w in s.cells]
         met = [min(r / w, float(n)) for r, w, n in zip(reach, s.cells, cells.shape, strict=True)]
         looked_at = s.n * math.prod(min(r, e) for r, e in zip(reach, extent, strict=True))
@@ -102,10 +102,10 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
 
 
 def _hybrid(s: Spreading, runs: Runs) -> Trips:
-    """Count the loops of HYBRID: a run's grid points are a box, of which threads have ZT neighbours along z each."""
+    """Count the loops of HYBRID: a run's grid points are a box, and each thread has ZT neighbours along z."""
     size, zt = s.n / _least(runs.count), kernel_constant("p2g_hybrid", "ZT")
     nx, ny, nz = (max(extent, 0.0) + s.P for extent in runs.extent)
-    along = max(nz / zt + (zt - 1) / (2 * zt), 1.0)  # rounded up, on the average
+    along = max(nz / zt + (zt - 1) / (2 * zt), 1.0)  # average after rounding up
     meets = s.P**2 * (s.P + zt - 1) / zt  # items with points of one source's window
     zp = s.P + 2 * (zt - 1)
     touched = 1 - max(0.0, 1 - min(1.0, s.P**3 / (nx * ny * nz))) ** size
@@ -125,7 +125,7 @@ def _hybrid(s: Spreading, runs: Runs) -> Trips:
 
 
 def gather(variant: str, s: Spreading, cells: CellGrid, kernel: Kernel, batch: int) -> Trips:
-    """Count the loops of interpolation, at most `batch` targets of these cells a team, for one right-hand side."""
+    """Count the loops of interpolation for one right-hand side, with at most `batch` targets of cells per team."""
     if variant == "BASE":
         return Trips(s.n, {})
     pieces = cells.shape[0] * cells.shape[1] * cells.cuts
@@ -137,13 +137,13 @@ def gather(variant: str, s: Spreading, cells: CellGrid, kernel: Kernel, batch: i
 
 
 def modes(length: float, rows: float, skew: bool = False) -> Trips:
-    """Count the loops of the convolution over rows of modes; those of negative numbers apart but in a skew cell."""
+    """Count the loops of the convolution over rows of modes; negative modes are separate, except in a skew cell."""
     low = length if skew else length // 2 + 1
     return Trips(rows, {"a < count": 1.0, "j": low, "i": length - low, "k == 0.0": 0.0})
 
 
 def _pieces(n: float, size: int) -> float:
-    """Return the average number of pieces of at most `size` that about n items fall into, if there are any."""
+    """Return the average number of pieces of at most `size` items for about n items."""
     return n / size + 0.5 * min(1.0, n) if n * 2 > size else min(1.0, n)
 
 

@@ -1,8 +1,8 @@
 """Grid of an Ewald sum in memory: margins, the box that is transformed, lengths along x.
 
-A periodic direction has M points and margins for the windows, whose values are folded into the box and copied out of it
-again.  A free direction has M intervals over the box's side and P points more, none of which wraps: all are
-transformed.
+A periodic direction has M points and margins for the windows, whose values are folded into the box and later copied
+from the box.  A free direction has M intervals over the box's side and P more points; none of its points wraps, and all
+are transformed.
 """
 
 from functools import lru_cache
@@ -17,7 +17,8 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.stages.brick import Brick
 
 LINE, SETS, WAYS = 64, 64, 8  # bytes of a line, sets, and lines of a set of most hosts' first-level caches
-PADDING = 32  # numbers that a row may be longer, or an eighth of its length; a quarter of it in rows of a plane
+# Most numbers by which a row is padded, if an eighth of its length is less; a quarter is the most rows more in a plane.
+PADDING = 32
 
 
 class Mesh:
@@ -26,15 +27,15 @@ class Mesh:
     Attributes
     ----------
     at
-        Where the box begins: behind a margin, but in a free direction.
+        First point of the box: after a margin, or 0 in a free direction.
     low, high
         Width of the margins that are images of points of this grid: 0 in a free direction, and along a cut axis.
     inside
-        Points in between.
+        Points between the margins.
     extent
         Points that windows may touch.
     box
-        Points that are transformed: along x all that its transform is long, along z an even number.
+        Points that are transformed: along x the length of the transform, along z an even number.
     """
 
     def __init__(self, p: Parameters, period: int, brick: Brick | None = None) -> None:
@@ -52,7 +53,7 @@ class Mesh:
     def grid(self, p: Parameters, components: int, space: Space) -> Handle:
         """Return the whole grid.
 
-        Rows are of even length, as some libraries take strides of whole complex numbers only.
+        Rows have even length, because some libraries take only strides of whole complex numbers.
         """
         shape = [max(e, at + n) for e, at, n in zip(self.extent, self.at, self.box, strict=True)]
         shape[2] += shape[2] % 2  # whole complex numbers
@@ -103,11 +104,11 @@ class Mesh:
 
 @lru_cache(maxsize=64)
 def spread_out(rows: int, length: int, P: int, itemsize: int) -> tuple[int, int]:
-    """Return how many rows of a grid's plane memory should have, and their length: both padded, the length by evens.
+    """Return the padded number of rows of a grid's plane in memory, and their padded length; the length stays even.
 
-    The P x P rows that a window reaches should not crowd in a few sets of the first-level cache, as they do where rows
-    or planes are almost multiples of 4 KiB apart: at most a tenth of their lines finds its set full, or as few as can
-    be, with the least padding.
+    The P x P rows that a window reaches should not crowd in a few sets of the first-level cache, as they do if rows or
+    planes are almost multiples of 4 KiB apart.  The result has the least padding for which at most a tenth of their
+    lines finds its set full, or as few as possible.
     """
     planes = np.arange(rows, rows + PADDING // 4)[:, None]
     tries = np.arange(length, length + max(PADDING, length // 8), 2)

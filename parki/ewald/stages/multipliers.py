@@ -8,12 +8,13 @@ Stokes kernels with a double layer spread the four components
 
     F = Σ_j [f_j W + (q_j (n_j·∇) + n_j (q_j·∇)) W](g − y_j),     τ = Σ_j (q_j·n_j) W(g − y_j),
 
-∇ with respect to g, and multiply them by g [F̂ − k (k·F̂)/k² + i k τ̂].  Modes with k² > kmax² are dropped.  As kmax < π/h
-on every axis, those at the Nyquist wave number are always among them.
+∇ with respect to g, and multiply them by g [F̂ − k (k·F̂)/k² + i k τ̂].  Modes with k² > kmax² are dropped, always
+including those at the Nyquist wave number, because kmax < π/h on every axis.
 
 Planes of modes with one kx are transformed in y and z together.  In free directions each class of planes has its own
-period: images of a mode that decays as exp(−κ|z|) must be (ln 1/ε + 3)/κ further away than the box is wide, for Stokes
-kernels, whose modes grow by 1 + κ|z| besides, the logarithm of that more; those of a truncated Green's function R + rc.
+period.  Images of a mode that decays as exp(−κ|z|) must be further away than the box is wide by s/κ, s = ln 1/ε + 3, or
+for Stokes kernels, whose modes have a factor 1 + κ|z|, by (s + ln(1 + s))/κ; images of a truncated Green's function by
+R + rc.
 
 Sources: Hasimoto 1959 (single layer); the identity T(q, n) = (n·∇)S q + (q·∇)S n + 2(q·n)∇(1/r) (double layer);
 Shamshirgar, Bagge, Tornberg 2021 (periods of the modes).
@@ -32,7 +33,7 @@ from parki.ewald.split import window
 from parki.ewald.stages import green
 from parki.perfmodels import select
 
-WASTE = 1.12  # largest ratio of a plane's points to those that it needs, where planes share a class
+WASTE = 1.12  # largest ratio of a plane's points to the points that it needs, for planes that share a class
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Planes:
     Attributes
     ----------
     modes
-        Their indices along x, neighbours of each other.
+        Indices along x, neighbours of each other.
     rows, length
         Points along y and along z, padded.
     """
@@ -54,15 +55,15 @@ class Planes:
 
 @dataclass(frozen=True)
 class Columns(Planes):
-    """Single lines of modes along z: `modes` are their numbers, `waves` (lines, 2) their indices along x and y."""
+    """Single lines of modes along z, with numbers `modes` and indices `waves` (lines, 2) along x and y."""
 
     waves: NDArray[np.int64]
 
 
 class Some(NamedTuple):
-    """Classes of planes, or of single lines along z, and where a grid has the lines of their modes.
+    """Classes of planes, or of single lines along z, and the places of their modes' lines in a grid.
 
-    The line of a mode's image lies as far before the end as its own lies behind the beginning.
+    The line of a mode's image is as far before the end as the mode's own line is after the beginning.
     """
 
     classes: Sequence[Planes]
@@ -70,17 +71,17 @@ class Some(NamedTuple):
 
     @classmethod
     def of(cls, classes: Sequence[Planes]) -> Self:
-        """Return planes whose lines lie at the indices of their modes."""
+        """Return planes whose lines have the places of their modes' indices."""
         return cls(classes, {m: m for c in classes for m in c.modes})
 
 
 def period(p: Parameters) -> int:
-    """Return the points along x: those of the box, or of a free direction with its padding."""
+    """Return the number of points along x, with padding in a free direction."""
     return p.grid[0] if p.periodicity else _even(_needed(p, 0, 0.0))
 
 
 def planes(p: Parameters, whole: bool = False) -> list[Planes]:
-    """Return all planes of modes in their classes; `whole` has those of negative kx, too, next to their images."""
+    """Return all planes of modes in their classes; `whole` adds those of negative kx, next to their images."""
     points = period(p)
     step = 2 * math.pi / (points * p.h[0])
     last = min(int(p.kmax / step), (points - 1) // 2)
@@ -91,27 +92,27 @@ def planes(p: Parameters, whole: bool = False) -> list[Planes]:
         sizes = tuple(p.grid[1:]) if p.periodicity else tuple(_even(_needed(p, axis, 0.0)) for axis in (1, 2))
         classes.append(Planes(tuple(range(last + 1)), *sizes))
     else:
-        least = step / math.hypot(1.0, reciprocal(p)[0])  # of a mode along both periodic axes, whatever that along y
+        least = step / math.hypot(1.0, reciprocal(p)[0])  # least wave number along both periodic axes, for any ky
         needed = [_sizes(p, least * mode) for mode in range(last + 1)]
         first = 0
         while first <= last:
             end = first + 1
-            # The mode without kx is alone: its multiplier is another.
+            # The mode with kx = 0 is alone, because its multiplier differs.
             while first and end <= last and math.prod(needed[first]) <= WASTE * math.prod(needed[end]):
                 end += 1
             classes.append(Planes(tuple(range(first, end)), *needed[first]))
             first = end
     if whole:
-        alone = Planes((0,), classes[0].rows, classes[0].length)  # the only one that is its own image
+        alone = Planes((0,), classes[0].rows, classes[0].length)  # the only plane that is its own image
         both = [Planes(tuple(i for m in c.modes if m for i in (m, points - m)), c.rows, c.length) for c in classes]
         classes = [alone, *(c for c in both if c.modes)]
     return classes
 
 
 def disc(p: Parameters) -> NDArray[np.int64]:
-    """Return the indices (lines, 2) along x and y of modes along two periodic axes that have multipliers.
+    """Return the indices (lines, 2) along x and y of modes of two periodic axes that have multipliers.
 
-    Of a mode and its image it is one; the mode without waves is the first.
+    A mode and its image are listed once; the constant mode is the first.
     """
     kx, ky = (wave_numbers(count, h) for count, h in zip((period(p), p.grid[1]), p.h, strict=False))
     last = max(planes(p)[-1].modes)
@@ -121,7 +122,7 @@ def disc(p: Parameters) -> NDArray[np.int64]:
 
 
 def columns(p: Parameters, waves: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[Columns]:
-    """Return single lines of modes (lines, 2) by their numbers, in classes of one length as those of planes."""
+    """Return single lines of modes (lines, 2) by their numbers, in classes with the lengths of planes."""
     found = []
     for c in planes(p):
         here = (waves[:, 0] >= c.modes[0]) & (waves[:, 0] <= c.modes[-1])
@@ -134,13 +135,13 @@ def _sizes(p: Parameters, kx: float) -> tuple[int, int]:
     """Return the points along y and z of a plane."""
     if p.periodicity == 1:
         return _even(_needed(p, 1, kx)), _even(_needed(p, 2, kx))
-    # In the plane without kx there is a row without ky, and one with the least ky.
+    # The plane with kx = 0 has a row with ky = 0, and one with the least ky.
     points = max(_needed(p, 2, 0.0), _needed(p, 2, 2 * math.pi / p.box[1])) if kx == 0 else _needed(p, 2, kx)
     return p.grid[1], _even(points)
 
 
 def _needed(p: Parameters, axis: int, kappa: float) -> float:
-    """Return the points of a free axis for a mode that decays as exp(−κ|z|), or with κ = 0 for a truncated one."""
+    """Return the points of a free axis for a mode that decays as exp(−κ|z|), or is truncated, κ = 0."""
     side = p.box[axis]
     decay = math.log(1 / max(p.tolerance, 1e-15)) + 3
     if p.kernel.spectrum.growing:
@@ -150,12 +151,12 @@ def _needed(p: Parameters, axis: int, kappa: float) -> float:
 
 
 def _even(points: float) -> int:
-    """Return the next good number of points.
+    """Return the next number of points that transforms well.
 
     Raises
     ------
     ValueError
-        For a longer side of a grid than there are good numbers for.
+        If the grid would be longer than all such numbers.
     """
     sizes = select.even_sizes()
     if points > sizes[-1]:
@@ -173,10 +174,10 @@ def wave_numbers(count: int, spacing: float) -> NDArray[np.float64]:
 def table(p: Parameters, c: Planes, slope: bool = False) -> tuple[NDArray, list[NDArray]]:
     """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.far`.
 
-    With `slope` their derivatives by k², without that of the window, and 0 for modes without a periodic part.
+    With `slope` return their derivatives by k², without that of the window, and 0 for modes without a periodic part.
 
-    The table is by mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, by mode, ky and kz.  That of single
-    lines is by line, a single number, and |kz|, and so are wave numbers along x and y.
+    The axes of the table are mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, mode, ky and kz.  For
+    single lines they are line, a single entry, and |kz|, and wave numbers along x and y are by line.
     """
     lengths = (period(p), p.grid[1] if isinstance(c, Columns) else c.rows, c.length)
     k = [wave_numbers(count, h) for count, h in zip(lengths, p.h, strict=True)]

@@ -14,11 +14,11 @@ from parki.ewald.stages import radial
 from parki.ewald.stages.points import coincident
 
 LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
-AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: as many as vector registers hold
+AHEAD = {1: 3, 2: 3}  # sources of a list computed at once, by number of far parts: as many as vector registers hold
 
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
-    """Return the near-field workunit of these parameters, for `rhs` right-hand sides; `skew` for a triclinic box."""
+    """Return the near-field workunit for some parameters and `rhs` right-hand sides; `skew` for a triclinic box."""
     pair = {"pair": p.kernel.pair, **dict(p.kernel.slots), "SCREENED": True}
     pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
     if v.p2p == "LIST":
@@ -56,7 +56,7 @@ def field(
     ----------
     p : Parameters
     targets, sources : SortedCellHandles
-        The grid of the sources says by which sides the box repeats.
+        Sorted points; the grid of the sources has the sides by which the box repeats.
     rows : Handle (Ns, numbers)
         Sources (x, y, z, strengths of the first right-hand side, of the second, …) in the order of their list.
     v : Variants
@@ -95,7 +95,7 @@ def field(
 
 
 def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, float, float]) -> int:
-    """Return more than the images that the cutoff reaches along any axis: images along one axis move the next."""
+    """Return a bound above the number of images within the cutoff along any axis; images of one axis shift the next."""
     t01, t02, t12 = map(abs, tilts)
     i = int(rc / box[0]) + 1
     j = int((rc + i * t01) / box[1]) + 1
@@ -109,7 +109,7 @@ def _terms(p: Parameters) -> int:
 
 
 def _far_tables(p: Parameters) -> Array:
-    """Return the near-field tables one after another, each with a leading zero where its number of terms is odd."""
+    """Return the near-field tables one after another, each with a leading zero if its number of terms is odd."""
     tables = radial.tables(p)
     padded = np.zeros((len(tables), _terms(p)), p.dtype)
     padded[:, -tables.shape[1] :] = tables

@@ -1,8 +1,8 @@
-"""A source's own field in the slopes of an Ewald sum: its largest wave on the grid, which is taken off the result.
+"""Correction of a source's own field in the slopes of an Ewald sum: its largest wave on the grid is subtracted.
 
-A mode k that is spread as itself and gathered as its alias k + 2π/h along an axis, and one that is spread as the alias
-and gathered as itself, have slopes i (k + 2π/h) and i k.  At the source, at x on the axis, they and their images leave
-−(4π/h) B sin(2πx/h) with B = (2π)⁻³ ∫ g(k) ŵ(k + 2π/h)/ŵ(k) d³k.
+A mode k that is spread as itself and gathered as its alias k + 2π/h along an axis, and a mode that is spread as the
+alias and gathered as itself, have slopes i (k + 2π/h) and i k.  At the source, at x on the axis, the sum of both and of
+their images is −(4π/h) B sin(2πx/h) with B = (2π)⁻³ ∫ g(k) ŵ(k + 2π/h)/ŵ(k) d³k.
 """
 
 import math
@@ -20,7 +20,7 @@ from parki.ewald.stages import green
 
 
 def taken_off(p: Parameters, same: bool) -> bool:
-    """Tell whether the own field of sources is taken off: in boxes, where targets are the sources."""
+    """Tell whether the own field of sources is subtracted: if targets are the sources, in boxes that are not skew."""
     return same and p.skew is None and any(layer.own < 1 for layer in p.kernel.layers)
 
 
@@ -43,7 +43,7 @@ def sizes(p: Parameters) -> NDArray[np.float64]:
 
 
 def step(p: Parameters, x: Handle, strengths: Handle, order: Handle, slopes: Handle) -> Step:
-    """Return the step that takes the own field off slopes (3, n) of one right-hand side at the sources order[j]."""
+    """Return the step that subtracts the own field from slopes (3, n) of one right-hand side at sources order[j]."""
     unit = engine.kernel("own_field", "take_off", real=p.far, coord=p.dtype)
     args = {
         "x": x,

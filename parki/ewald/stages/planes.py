@@ -1,7 +1,7 @@
-"""Planes of modes: gathered from the grid that is transformed along x, transformed along y and z, multiplied, and back.
+"""Steps on planes of modes: gather from the grid transformed along x, transform along y and z, multiply, and back.
 
-Planes go through a buffer, some at a time: on a host they stay in the cache between the steps.  Each worker has a
-buffer of its own, and takes blocks of planes as long as there are any.
+Planes pass through a buffer, some at a time: on a host they stay in the cache between the steps.  Each worker has a
+buffer of its own, and takes blocks of planes until none is left.
 """
 
 import math
@@ -21,16 +21,16 @@ from parki.ewald.stages import multipliers
 from parki.ewald.stages.mesh import Mesh
 from parki.ewald.stages.multipliers import Columns, Planes, Some
 
-CACHE = 1 << 21  # bytes that a thread of a host transforms at once: with fewer, calls of the library take too long
-BATCH = 1 << 28  # bytes that a GPU transforms at once
-VIRIAL_SUMS = 7  # of `kernels/virial.py`
-PRUNED = 0.9  # largest share of columns that remain where others are left out
+CACHE = 1 << 21  # bytes per thread of a host transformed at once: with fewer, calls of the library take too long
+BATCH = 1 << 28  # bytes transformed at once on a GPU
+VIRIAL_SUMS = 7  # sums per line of modes in `kernels/virial.py`
+PRUNED = 0.9  # largest remaining fraction of columns for which leaving out the others pays
 
 
 def columns(p: Parameters, c: Planes, modes: tuple[int, ...]) -> list[slice]:
-    """Return the columns along y that some planes of a class need: the others are multiplied by zero."""
+    """Return the columns along y that some planes of a class need; all others are multiplied by zero."""
     if isinstance(c, Columns):
-        return []  # transformed already
+        return []  # transformed along y already
     points = multipliers.period(p)
     if p.skew is not None:
         return [slice(None)]
@@ -43,9 +43,9 @@ def columns(p: Parameters, c: Planes, modes: tuple[int, ...]) -> list[slice]:
 
 
 def split(count: int, fit: int, unit: int, size: int) -> list[int]:
-    """Return where blocks of modes begin, and where the last ends.
+    """Return the begin of each block of modes, and the end of the last.
 
-    Blocks have at most `fit` modes and whole units; there are as many for each of `size` workers.
+    Blocks have at most `fit` modes, in whole units; their number is a multiple of the number `size` of workers.
     """
     units, most = count // unit, max(fit // unit, 1)
     blocks = -(-units // most)
@@ -56,7 +56,7 @@ def split(count: int, fit: int, unit: int, size: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Transforms:
-    """Library of transforms, and the workers that go through planes side by side.
+    """Library of transforms, and the workers that process planes in parallel.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Transforms:
         Key of `parki.fft.BACKENDS`.
     on_gpu : bool
     several : bool
-        Whether threads of Python may transform different arrays at once.
+        True if threads of Python may transform different arrays at once.
     size, each : int
         Workers, and threads of each.
     """
@@ -83,9 +83,9 @@ class Transforms:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Planes of a class: lengths, how many a buffer holds, rows that the grid has room for, components by use.
+    """Planes of a class: lengths, number in a buffer, rows that fit in the grid, components by use.
 
-    `whole` says whether planes of negative kx are there, too; the lines of `virial` are those of the class.
+    `whole` is True if planes of negative kx are included; `virial` has the lines of the class.
     """
 
     c: Planes
@@ -100,13 +100,13 @@ class Sizes:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Return the shape of a buffer as pairs of reals."""
+        """Return the shape of a buffer, with complex numbers as pairs of reals."""
         return self.rhs * self.components, self.planes, self.c.rows, 2 * self.c.length
 
     def spectra(self, context: Context, buffer: Array, used: int) -> list[Array]:
-        """Return the complex arrays to transform: one on a host, where calls take time; else one a component.
+        """Return the complex arrays to transform: one on a host, where calls take time, else one per component.
 
-        Libraries for GPUs copy.
+        Libraries for GPUs would copy an array with gaps.
         """
         spectrum = fft.complexes(buffer).reshape(self.rhs, self.components, *self.shape[1:3], self.c.length)
         some = spectrum[:, :used, : context.block["end"] - context.block["first"]]
@@ -117,32 +117,32 @@ def blocks(
     p: Parameters, points: Sequence[int], grid: Handle, transforms: Transforms, whole: bool, rhs: int,
     some: Some | None = None, virial: Handle | None = None,
 ) -> Blocks:  # fmt: skip
-    """Return the steps on all planes of a grid that is transformed along x; blocks of planes write apart.
+    """Return the steps on all planes of a grid that is transformed along x; blocks write separate parts of the grid.
 
     Parameters
     ----------
     p : Parameters
     points : sequence of int
-        Of the grid along each axis.
+        Points of the grid along each axis.
     grid : Handle (C, …)
-        Component r * spread + c before, r * result + c after, of right-hand side r.
+        Component c of right-hand side r is r * spread + c before, and r * result + c after the steps.
     transforms : Transforms
     whole : bool
-        Transform planes of negative kx, too.
+        True to also transform planes of negative kx.
     rhs : int
         Right-hand sides.
     some : Some, optional
-        The modes that the grid has; by default all.
+        Modes that the grid has; by default all.
     virial : Handle (lines, 7), optional
-        Sums over lines of modes, of a kernel with its virial: see `virial_lines`.
+        Sums over lines of modes, for a kernel with its virial: see `virial_lines`.
     """
     classes, place = some or Some.of(multipliers.planes(p, whole))
     number = np.result_type(p.far, np.complex64)
     sizes = [p.kernel.components * rhs * c.rows * c.length for c in classes]
-    # A plane and its image overwrite each other's transforms: both or none.
+    # A plane and its image overwrite each other's transforms, so a block has both or none.
     units = [min(1 + whole, len(c.modes)) for c in classes]
     batch = (BATCH if transforms.on_gpu else CACHE * transforms.each) // number.itemsize
-    # At least a plane of each class, with its image where both are transformed.
+    # Room for at least one plane of each class, with its image if both are transformed.
     room = max(batch, *(size * unit for size, unit in zip(sizes, units, strict=True)))
     bounds = [
         split(len(c.modes), room // size, unit, transforms.size)
@@ -163,13 +163,13 @@ def blocks(
 
 
 def virial_lines(p: Parameters, whole: bool) -> Handle:
-    """Return the array of sums over lines of modes of all planes."""
+    """Return the array for sums over lines of modes of all planes."""
     count = sum(len(c.modes) * c.rows for c in multipliers.planes(p, whole))
     return state("virial of lines", (count, VIRIAL_SUMS), p.far)
 
 
 def convolve_kernel(p: Parameters, rhs: int = 1, single: bool = False) -> engine.Workunit:
-    """Return the workunit that multiplies modes, of planes or of single lines."""
+    """Return the workunit that multiplies the modes of planes, or of `single` lines."""
     slots = {"multiply": p.kernel.multiplier, "STRIDE": p.kernel.components, "RHS": rhs, "SKEW": p.skew is not None}
     if single:
         slots["SINGLE"] = True
@@ -184,7 +184,7 @@ def _body(
     p: Parameters, points: Sequence[int], lines: list[int], at: Sizes, grid: Handle, spectrum: Handle,
     transforms: Transforms,
 ) -> list[Step | Call]:  # fmt: skip
-    """Return the steps on a block of planes of one class, whose lines are at these places of the grid."""
+    """Return the steps on a block of planes of one class; `lines` are the places of their lines in the grid."""
     (n0, n1, n2), (rows, length), rhs = points, (at.c.rows, at.c.length), at.rhs
     green, k = multipliers.table(p, at.c)
     tables = {name: constant(name, a) for name, a in zip(("green", "kx", "ky", "kz"), (green, *k), strict=True)}
@@ -231,14 +231,14 @@ def _virial_kernel(p: Parameters) -> engine.Workunit:
 
 
 def _virial(p: Parameters, at: Sizes) -> dict[str, Any]:
-    """Return the arguments of sums over lines of modes: a mode counts for its image, too, unless that is there."""
+    """Return the arguments of sums over lines of modes; a mode counts twice if its image is not among the planes."""
     slope = constant("slopes of green", multipliers.table(p, at.c, slope=True)[0])
     weight = np.where(np.array(at.c.modes) == 0, 1.0, 1.0 if at.whole else 2.0).astype(p.far)
     return {"slope": slope, "weight": constant("images", weight), "out": at.virial}
 
 
 def _forward(at: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:
-    """Transform the rows of the planes, then the columns that are needed."""
+    """Transform the rows of the planes, then the needed columns."""
     for c in at.spectra(context, buffer, at.spread):
         transforms.library.run(c[..., : at.inside, :], c.ndim - 1, False)
         for some in context.block["columns"]:
@@ -246,7 +246,7 @@ def _forward(at: Sizes, transforms: Transforms, context: Context, buffer: Array)
 
 
 def _backward(at: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:
-    """Transform back, as far as the grid has room."""
+    """Transform back the columns, then the rows that fit in the grid."""
     for c in at.spectra(context, buffer, at.result):
         for some in context.block["columns"]:
             transforms.library.run(c[..., some], c.ndim - 2, True)

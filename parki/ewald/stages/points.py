@@ -1,4 +1,4 @@
-"""Points of an Ewald sum in the order of their cells, and their arrays before there are points."""
+"""Points of an Ewald sum in the order of their cells, and handles of their arrays."""
 
 import math
 
@@ -14,7 +14,7 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants
 from parki.ewald.stages.brick import Brick, NearBox, unwrapped
 
-COINCIDENT = 8  # roundings of coordinates by which wrapped, rotated or recomputed points are off
+COINCIDENT = 8  # units of rounding in a coordinate, at most, after wrapping, rotation or recomputation
 
 
 class Points:
@@ -28,20 +28,20 @@ class Points:
     space : Space
     v : Variants
     brick : Brick, optional
-        The part of the box that the points are in.
+        Part of the box that holds the points.
     ghosts : array (3, any), optional
-        Sources around the brick, which near fields reach.
+        Sources around the brick, within reach of the near field.
 
     Attributes
     ----------
     targets, sources : SortedCells
-        For the near field; one list if they are the same points.
+        Cells for the near field; one list if targets are the sources.
     spreading : SortedCells
-        The sources for P2G: the same list, or in a triclinic cell one in lattice coordinates.
+        Sources for P2G: the same list, or in a triclinic cell or a brick one in the coordinates of the grid.
     gather : array (3, Nt)
-        Input of G2P: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
+        Input of G2P: the sorted targets, in a triclinic cell in lattice coordinates; for BASE in the caller's order.
     base : array (3, Ns), optional
-        The sources in the caller's order, for P2G by BASE.
+        Sources in the caller's order, for P2G by BASE.
     tiny : float
         Squared distance up to which points coincide, see `coincident`.
 
@@ -69,7 +69,7 @@ class Points:
         self.base = self._far(src).copy() if v.p2g == "BASE" else None
 
     def _near(self, x: Array) -> Array:
-        """Return points of the stages' box where the near field of a brick has them: in the cell if that is cut."""
+        """Map points of the stages' box for the near field of a brick: into the cell if the brick is cut."""
         return unwrapped(self.p, geometry.lattice(self.p, x)) if any(self._brick.cut) else x
 
     def _far(self, x: Array) -> Array:
@@ -80,7 +80,7 @@ class Points:
         return x if self.g2p == "BASE" else x[:, self.targets.order]
 
     def move(self, trg: Array | None = None, src: Array | None = None) -> None:
-        """Sort as many other targets, or sources, or both; where they are the same points one is both."""
+        """Sort new targets, sources or both, of the same numbers; if targets are the sources, one array suffices."""
         if self.same:
             trg = src = trg if src is None else src
         if src is not None:
@@ -96,7 +96,7 @@ class Points:
                 self.gather[...] = self._gathered(trg)
 
     def wrapped_from(self, reach: float) -> None:
-        """Set the distance up to which points coincide that were up to `reach` from the origin before wrapping."""
+        """Set the distance up to which points coincide, if coordinates were up to `reach` before wrapping."""
         self.tiny = coincident(self.p, reach)
 
     def originals(self) -> tuple[Array, Array]:
@@ -121,7 +121,7 @@ def _original(cells: SortedCells) -> Array:
 def cell_grids(
     p: Parameters, near: int, far: int, space: Space, v: Variants, brick: Brick | None = None
 ) -> tuple[CellGrid, CellGrid]:
-    """Return the cells for the near field of so many sources, and those for the far field: the same but in a brick."""
+    """Return the cells for `near` sources of the near field and `far` ones of the far field, equal without a brick."""
     per_batch, whole = space.pick(cells.PER_BATCH, v.targets), brick or Brick.whole(p)
     around = NearBox.of(p, whole)
     of_near = CellGrid.for_points(around.sides, near, p.rc, per_batch, around.periodic)
@@ -139,10 +139,10 @@ class PointHandles:
         As for `Points`.
     n_targets, n_sources : int
     same : bool
-        Whether the targets are the sources.
+        True if the targets are the sources.
     brick : Brick, optional
     ghosts : int
-        Sources around the brick.
+        Number of sources around the brick.
     """
 
     def __init__(
@@ -175,10 +175,10 @@ class PointHandles:
 
 
 def coincident(p: Parameters, reach: float) -> float:
-    """Return the squared distance up to which points coincide: their coordinates' rounding.
+    """Return the squared distance up to which points coincide, due to rounding of their coordinates.
 
-    `reach` is the largest coordinate of points that were wrapped into the box, 0 if none were, counted in powers of
-    two.  Points of float32 that were not wrapped coincide where they are equal.
+    `reach` is the largest coordinate of points that were wrapped into the box, 0 if none was; it is rounded up to a
+    power of two.  Points of float32 that were not wrapped coincide only if they are equal.
     """
     reach = 2.0 ** math.ceil(math.log2(reach)) if reach else 0.0
     size = max(reach, 0.0 if p.dtype == "float32" else max(p.box))

@@ -13,8 +13,8 @@ def tables(p: Parameters) -> NDArray:
     Returns
     -------
     array (NF, p.radial_degree + 1)
-        Coefficients in t = 2r²/rc² − 1 on [−1, 1], highest power first, in `p.dtype`; a row for each of the kernel's
-        far parts.
+        Coefficients in t = 2r²/rc² − 1 on [−1, 1], highest power first, in `p.dtype`; one row per far part of the
+        kernel.
     """
     xi = p.xi * p.rc if p.split == "gaussian" else 0.0
     kappa = p.rc * p.kernel.kappa

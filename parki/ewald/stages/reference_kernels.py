@@ -1,4 +1,4 @@
-"""Functions of kernel files in Python, on numbers or NumPy arrays: references for compiled kernels."""
+"""Functions of kernel files as Python functions of numbers or NumPy arrays: references for compiled kernels."""
 
 import ast
 from collections.abc import Callable, Mapping
@@ -19,16 +19,16 @@ _PK = SimpleNamespace(
 
 
 def function(source: str | FunctionText, name: str, **slots: Any) -> Callable[..., Any]:
-    """Return a ``@pk.function`` of a kernel file, with other values for some of its constants and functions.
+    """Return a ``@pk.function`` of a kernel file, with `slots` in place of some of its constants and functions.
 
-    The function of a text that is none of a file has a name of its own.
+    A function text that is not in a file brings its own name.
     """
     names = _loaded(kernel_files.locate(source), slots)
     return names[source.name if isinstance(source, FunctionText) else name]
 
 
 def _loaded(place: KernelLocation, slots: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """Return the names of a kernel file, those that it imports among them, with slots of this file filled."""
+    """Return the names of a kernel file, including imported ones, with slots of this file filled."""
     file = kernel_files.read(place)
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
     elsewhere = {item.module: slots[local] for local, item in file.imports.items() if local in slots}
@@ -45,7 +45,7 @@ def _loaded(place: KernelLocation, slots: Mapping[str, Any] = MappingProxyType({
         if (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) not in constants)
         or (isinstance(node, ast.FunctionDef) and node.name in file.functions)
     ]
-    # Types of arguments and of locals are for the compiler.
+    # Types of arguments and locals are only for the compiler.
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             node.returns = None
@@ -59,13 +59,13 @@ def pairs(
     source: str | FunctionText, results: int, r: Any, far: list[Any], s: list[Any], w: Any,
     slots: Mapping[str, Any] = MappingProxyType({}),
 ) -> np.ndarray:  # fmt: skip
-    """Return a screened pair function for pairs at `r` (3, M), with w = 1/|r| or 0; shape (results, M)."""
+    """Evaluate a screened pair function for pairs at `r` (3, M), with w = 1/|r| or 0; return (results, M)."""
     pair = function(source, "pair", SCREENED=True, **slots)
     return _applied(pair, results, [*r, np.sum(r * r, axis=0), w, far, s])
 
 
 def modes(source: str | FunctionText, results: int, k: Any, g: Any, v: list[Any]) -> np.ndarray:
-    """Return a multiplier for modes `k` (3, M) and complex components `v`; shape (results, M), complex."""
+    """Evaluate a multiplier for modes `k` (3, M) and complex components `v`; return (results, M), complex."""
     size = np.sqrt(np.sum(k * k, axis=0))
     n = np.where(size > 0, k / np.where(size > 0, size, 1.0), np.array([0.0, 0.0, 1.0])[:, None])
     split = [part for component in v for part in (component.real, component.imag)]
@@ -78,7 +78,7 @@ def _applied(f: Callable, results: int, arguments: list[Any]) -> np.ndarray:
     width = len(arguments[0])
     out = [np.zeros(width) for _ in range(results)]
     try:
-        # Copies: an augmented assignment, in the language to a number, would change an array of the caller's.
+        # Copies, because an augmented assignment to a number would here change an array of the caller.
         f(*([x.copy() for x in a] if isinstance(a, list) else a.copy() for a in arguments), out)
     except ValueError:
         out = [np.zeros(width) for _ in range(results)]

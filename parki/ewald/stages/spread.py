@@ -1,4 +1,4 @@
-"""Spreading of an Ewald sum (P2G) as steps: by blocks of one colour, or in one launch with atomics."""
+"""Spreading of an Ewald sum (P2G) as steps: one launch per colour of blocks, or one launch in all."""
 
 import itertools
 import math
@@ -15,16 +15,16 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants, lane_rows
 from parki.ewald.split import window
 
-# Grid points per side of a spreading block, at least and at most, and the share of the grid in between: rows that are
-# reused stay in a cache, blocks overlap little, and there are blocks for many threads.
+# Grid points per side of a spreading block, least and most, and the fraction of the grid in between: so that reused
+# rows stay in a cache, blocks overlap little, and there are blocks for many threads.
 BLOCK = ((16, 48, 1 / 8), (16, 48, 1 / 8), (64, 128, 1 / 3))
-NARROW = 12  # least side along x and y of the only component, of which there would be too few blocks
-RUN = 32  # neighbouring sources that a team of HYBRID takes at once; their windows fit 48 KB of scratch
+NARROW = 12  # least side along x and y for a single component, which would otherwise have too few blocks
+RUN = 32  # neighbouring sources per team of HYBRID, whose windows fit in 48 KB of scratch
 FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid", "BLOCK": "p2g"}
 
 
 def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
-    """Return the workunit of P2G; the Stokes double layer takes the window's slopes too."""
+    """Return the workunit of P2G; the Stokes double layer also takes the window's slopes."""
     slots = {"NC": p.kernel.spread, "COMB": p.kernel.slopes, "SINGLE": p.kernel.single, "RHS": rhs}
     directions = 6 if p.skew is not None and p.kernel.slopes else 0
     slots |= {"SKEW": p.skew is not None, "NS": p.kernel.strengths + directions, **window_slots(p)}
@@ -48,7 +48,7 @@ def spread(
     grid : Handle (rhs C, …)
     sources : SortedCellHandles
     rows : Handle (Ns, numbers)
-        Sources (x, y, z, strengths) in the order of their list, for BASE in any order.
+        Sources (x, y, z, strengths) in the order of their list, or for BASE in any order.
     v : Variants
     rhs : int
         Right-hand sides.
@@ -79,7 +79,7 @@ def spread(
 
 
 def blocks(shape: Sequence[int], widths: Sequence[float], P: int, components: int) -> list[int]:
-    """Return how many blocks there are along each axis, from cells and their widths in grid points."""
+    """Return the number of blocks along each axis, from cells and their widths in grid points."""
     counts = []
     sides = BLOCK if components > 1 else [(NARROW, *side[1:]) for side in BLOCK[:2]] + [BLOCK[2]]
     for n, width, (least, most, share) in zip(shape, widths, sides, strict=True):
@@ -91,7 +91,7 @@ def blocks(shape: Sequence[int], widths: Sequence[float], P: int, components: in
 def _blocks(p: Parameters, cells: CellGrid) -> tuple[NDArray[np.int32], list[int]]:
     """Return boxes of cells at least P + 1 grid points wide, by colour: begin and end per axis, and starts of colours.
 
-    Two blocks of one colour are a whole block apart in some direction, or are the same.
+    Two different blocks of one colour are a whole block apart in some direction.
     """
     widths = [width / h for width, h in zip(cells.widths, p.h, strict=True)]
     counts = blocks(cells.shape, widths, p.P, p.kernel.spread)

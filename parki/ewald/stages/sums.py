@@ -1,4 +1,4 @@
-"""An Ewald sum over sorted points as a list of steps: sources packed, the near and the far field, results unpacked."""
+"""Steps of an Ewald sum over sorted points: pack sources, sum near and far field, unpack results."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from parki.ewald.stages.brick import Share
 from parki.ewald.stages.points import PointHandles, Points
 from parki.scaling import Powers
 
-PACK, UNPACK = "p2p.sort", "g2p.sort"  # phases
+PACK, UNPACK = "p2p.sort", "g2p.sort"  # names of phases
 
 
 class SumSteps:
@@ -31,14 +31,14 @@ class SumSteps:
     p : Parameters
     v : Variants
     numbers : tuple of (int, int, bool)
-        Numbers of targets and sources, and whether the targets are the sources.
+        Number of targets, number of sources, and True if the targets are the sources.
     space : Space
     options : EwaldOptions, optional
     rhs : int
     place : Geometry, optional
-        By default that of the parameters' box.
+        Geometry; by default that of the parameters' box.
     share : Share, optional
-        Of a brick: then the sources are its own, and behind them ghosts.
+        Share of a brick, whose sources are its own followed by ghosts.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class SumSteps:
     rows_of_sources : Handle (Ns, numbers)
         Sources (x, y, z, strengths) in the order of their cells.
     constants : Handle (rhs · result)
-        Added to the results for a net density.
+        Constants that are added to the results for a net density.
     steps : Steps
     """
 
@@ -110,9 +110,9 @@ class SumSteps:
 
     # Sources ----------------------------------------------------------------------------------------------------------
     def _load(self) -> tuple[list[Step], list[Step]]:
-        """Return the steps that take strengths, in the caller's order, to the stages' units and axes; the first ones.
+        """Return the steps that convert strengths, in the caller's order, to the stages' units and axes.
 
-        Parameters of the kernel stand behind, once and for all.
+        The second list has the steps of the first run, which fill in the parameters of the kernel behind the strengths.
         """
         kernel, given = self.p.kernel, self.p.kernel.given
         steps, first = [], []
@@ -133,7 +133,7 @@ class SumSteps:
         return [self._step(PACK, "load_vectors", out.shape[1], args | {"matrix": matrix, "vectors": len(out) // 3})]
 
     def _directed(self) -> tuple[Handle, list[Step]]:
-        """Return strengths, of a double layer in a triclinic cell with the directions of q and n on the grid."""
+        """Return strengths, with q and n as grid directions for a double layer in a triclinic cell, and the steps."""
         p, kernel = self.p, self.p.kernel
         if p.skew is None or not kernel.slopes:
             return self.strengths, []
@@ -152,7 +152,7 @@ class SumSteps:
         return directed, steps
 
     def _packed(self, directed: Handle) -> tuple[Handle, Handle, list[Step]]:
-        """Return sources as rows (x, y, z, strengths), in the order of their cells and for P2G, and the steps."""
+        """Return sources as rows (x, y, z, strengths) in the orders of their cells and of P2G, and the steps."""
         sources, base = self.points.sources, self.points.base
         rows, packs = self._rows(sources.points, sources.order, self.strengths)
         if base is not None:
@@ -201,7 +201,7 @@ class SumSteps:
         return steps
 
     def _back(self, out: Handle) -> list[Step]:
-        """Return the steps that take vectors, or rows and columns of matrices, to the caller's axes."""
+        """Return the steps that turn vectors, or rows and columns of matrices, to the caller's axes."""
         if self.place.frame is None:
             return []
         matrix = constant("axes", np.array(self.place.frame, self.p.dtype).T.copy())
@@ -214,7 +214,7 @@ class SumSteps:
 
 
 def _vectors(rows: Handle) -> list[Handle]:
-    """Return the vectors among some rows of a result: none of one row, three rows, rows and columns of a matrix."""
+    """Return the vectors in some rows of a result: none in one row, one in three, rows and columns of a matrix in 9."""
     if len(rows) == 9:
         return [*(rows[3 * k : 3 * k + 3] for k in range(3)), *(rows[k::3] for k in range(3))]
     return [rows] if len(rows) == 3 else []
@@ -226,8 +226,8 @@ def _mean(
 ) -> None:  # fmt: skip
     """Set the constants that the net density of each right-hand side adds to its results.
 
-    The first `count` components of a result have one.  The net density has no rounding where it counts so much more
-    than single ones.  That of all bricks is the `total`.
+    The first `count` components of a result have a constant.  A screened kernel in a periodic box multiplies the net
+    density by a large factor, so it is summed without rounding.  `total` adds up the net densities of all bricks.
     """
     (rhs, *_), result = strengths.shape, p.kernel.result
     rows, xp = strengths[:, :count], context.xp
@@ -258,10 +258,10 @@ class Stages:
         ----------
         dens, normals : array
         out : array (rhs, components, Nt)
-            In memory C-ordered, or with rows ``layout="nd"`` that of ``(rhs, Nt, components)``.
+            C-ordered in memory, or with ``layout="nd"`` in the memory order of ``(rhs, Nt, components)``.
         times : WallTime
         powers : Powers, optional
-            Of a sum over several bricks; by default those of these densities.
+            Powers of a sum over several bricks; by default those of these densities.
         """
         sum_, p = self.sum, self.sum.p
         powers = powers or Powers.of(sum_.law, sum_.place.power, dens, normals, p.kernel.result)
@@ -281,5 +281,5 @@ class Stages:
 
     @property
     def arrays(self) -> list[Array]:
-        """Return every array of the steps, arrays of the points among them."""
+        """Return every array of the steps, including those of the points."""
         return self.placed.arrays

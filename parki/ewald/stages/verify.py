@@ -1,6 +1,7 @@
-"""Check of freshly compiled kernels against NumPy before their first use: 64 points, the same specialisations.
+"""Check of freshly compiled kernels against NumPy before their first use, with 64 points and the same specialisations.
 
-Compilers do go wrong for some ``-march``.  The near field must agree to rounding, the far field to the window's error.
+Compilers do generate wrong code for some ``-march``.  The near field must agree to rounding, the far field to the
+window's error.
 """
 
 import math
@@ -22,36 +23,36 @@ from parki.perfmodels import select
 from parki.scaling import Powers
 
 N, RC = 64, 0.8  # points, and cutoff in a unit box
-STEEPEST = 16.0  # κ in a unit box at most, and lengths at least its inverse: sums must not vanish
-MARK = "verified"  # file beside an object that has passed
-# Bounds of the far field's error: over its tolerance, as parameters are scaled to a box that they were not chosen for,
-# and in all.  Compilers err by more.
+STEEPEST = 16.0  # largest κ in a unit box, and inverse of the least length, so that sums do not vanish
+MARK = "verified"  # name of a file beside an object that has passed
+# Bounds of the far field's error: over its tolerance, because parameters are scaled to a box that they were not chosen
+# for, and absolute.  Errors of compilers are larger.
 SLACK, LARGEST_ERROR = 100.0, 0.05
-_sound: set[tuple] = set()  # specialisations that have passed in this process, or before it
+_sound: set[tuple] = set()  # specialisations that have passed in this process or earlier
 
 
 class VerificationError(RuntimeError):
-    """Compiled kernels and NumPy disagree: the compiler, its flags or the processor are at fault."""
+    """Disagreement of compiled kernels and NumPy, due to the compiler, its flags or the processor."""
 
 
 def verify(
     p: Parameters, space: Space, v: Variants | None = None, units: list[engine.Workunit] | None = None, rhs: int = 1
 ) -> None:
-    """Check the workunits of `p` once for each set of compiled objects on a host, on GPUs once in each process.
+    """Check the workunits of `p` once per set of compiled objects on a host, and once per process on GPUs.
 
     Parameters
     ----------
     p, space
-        Parameters of the sum, and where it is computed.
+        Parameters of the sum, and its execution space.
     v, units : optional
-        Variants, by default those of the space, and the workunits of a sum with them.
+        Variants and their workunits; by default the variants of the space.
     rhs
         Right-hand sides at once.
 
     Raises
     ------
     VerificationError
-        Naming the part that is wrong, by how much, and the objects.
+        Naming the wrong part, its error, and the objects.
     """
     v = v or variants.choose(space, p.dtype)
     units = units or workunits(p, space, v, rhs)
@@ -94,7 +95,7 @@ def workunits(p: Parameters, space: Space, v: Variants, rhs: int = 1) -> list[en
 
 
 def scaled(p: Parameters) -> Parameters:
-    """Return parameters of the same kernels in a periodic unit box with a few hundred modes; lengths follow rc."""
+    """Return parameters of the same kernels in a periodic unit box with a few hundred modes; lengths scale with rc."""
     kmax, dimensions = p.c / RC, p.kernel.law
     kernel = p.kernel
     if dimensions is not None:
@@ -117,7 +118,7 @@ def inputs(p: Parameters, rhs: int = 1) -> tuple[Array, Array, Array | None]:
 
 
 def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 1) -> tuple[Array, Array]:
-    """Return near and far field by the compiled stages, in the points' order; by default in the space's variants."""
+    """Return near and far field by the compiled stages, in the points' order; variants default to the space's."""
     v, xp = v or variants.choose(space, p.dtype), spaces.array_module(space)
     x, dens, normals = (a if a is None else xp.asarray(a) for a in inputs(p, rhs))
     sum_ = sums.SumSteps(p, v, (N, N, True), space, rhs=rhs)
@@ -135,7 +136,7 @@ def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 
 
 
 def strengths(p: Parameters, rhs: int) -> list[Array]:
-    """Return all numbers of the sources, ``(numbers, N)``, for each right-hand side."""
+    """Return the strengths of the sources, ``(numbers, N)``, for each right-hand side."""
     _, dens, normals = inputs(p, rhs)
     sources = []
     for column in dens.astype(float):
@@ -145,7 +146,7 @@ def strengths(p: Parameters, rhs: int) -> list[Array]:
 
 
 def reference_near(p: Parameters, rhs: int = 1) -> Array:
-    """Return the near field by its pair function in Python, over all pairs and images."""
+    """Return the near field as a sum over all pairs and images, with the pair function in Python."""
     x = inputs(p)[0].astype(float)
     tables, kernel = radial.tables(p).astype(float), p.kernel
     t01, t02, t12 = p.skew or (0.0, 0.0, 0.0)

@@ -1,9 +1,9 @@
-"""The strain derivative of the energy of an Ewald sum, from the pass that gives energy and forces.
+"""Strain derivative of the energy of an Ewald sum, from the pass that gives energy and forces.
 
-A strain ε takes points and lattice vectors x to x + ε x.  The energy ½ Σ q u of pairs at r then grows by
-ε : ½ Σ q_i q_j r ∇φ(r).  The near field adds up r ∇φ; of the far field a mode with the multiplier g(k²) has
-−g δ − 2 g' k k, times the square of what sources spread.  Along a free direction ½ Σ q_i q_j r_a ∇φ is the sum of
-x_a q ∇u over the points: no other pairs are there.
+A strain ε maps points and lattice vectors x to x + ε x.  The energy ½ Σ q u of pairs at r then grows by
+ε : ½ Σ q_i q_j r ∇φ(r).  The near field sums r ∇φ; in the far field a mode with the multiplier g(k²) contributes
+−g δ − 2 g' k k, times the squared transform of the spread sources.  Along a free direction, which has no images,
+½ Σ q_i q_j r_a ∇φ is the sum of x_a q ∇u over the points.
 
 Source: Nosé and Klein, Mol. Phys. 50 (1983), for the Gaussian split in three periodic directions.  For any split and
 periodicity the transform of r_a ∂φ/∂r_b is −∂/∂k_a (k_b g).
@@ -16,7 +16,7 @@ from parki.ewald.report import WallTime
 from parki.ewald.stages.sums import Stages
 from parki.scaling import Powers
 
-ENTRIES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # of a symmetric matrix among xx xy xz yy yz zz
+ENTRIES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # indices of a symmetric matrix among xx xy xz yy yz zz
 
 
 class VirialStages(Stages):
@@ -25,7 +25,7 @@ class VirialStages(Stages):
     def run_with_virial(self, dens: Array, out: Array, times: WallTime) -> np.ndarray:
         """Sum one density ``(1, 1, N)`` to `out` ``(1, 4, N)``; return dE/dε (3, 3) in the caller's axes and units.
 
-        The unit of the energy is that of the density squared over that of length.
+        The unit of the energy is the squared unit of the density over the unit of length.
         """
         place = self.sum.place
         powers = Powers.of(self.sum.law, place.power, dens, None, self.sum.p.kernel.result)

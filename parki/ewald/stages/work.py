@@ -1,32 +1,32 @@
 """Arithmetic and memory traffic of the launches of a sum, counted from its points, cells and parameters.
 
-The operations of one turn of a loop are counted from the kernel's own text (`engine.operations`), the turns of loops in
-`loop_counts`, and the models of `perfmodels` say which level of memory the traffic goes to.  A fused multiplication and
-addition is two operations; additions, multiplications, divisions and each mathematical function are one; comparisons
-and integer arithmetic are none.
+`engine.operations` counts the operations of one turn of a loop from the kernel's own text, `loop_counts` the turns of
+loops, and the models of `perfmodels` assign the traffic to levels of memory.  A fused multiplication and addition is
+two operations; additions, multiplications, divisions and each mathematical function are one; comparisons and integer
+arithmetic are none.
 
 p2p
-    Every pair of a target and a source that the kernel looks at takes the square of its distance; pairs within rc take
-    the rest.  The pairs looked at are counted from the batches of targets and the cells that they reach: all batches
-    up to 2048 of them, else so many at even distances, scaled up.  Those within rc are estimated: of the cells that a
-    batch reaches, the share of their volume that a sphere of radius rc has; the sources within rc of one target at
-    least, by the volume where they are, from random points around some batches.
+    Each pair of a target and a source that the kernel tests takes its squared distance; pairs within rc take the rest.
+    Tested pairs are counted from the batches of targets and the cells that they reach: from all batches up to 2048,
+    else from 2048 at even distances, scaled up.  Pairs within rc are estimated by the volume of a sphere of radius rc
+    over that of the cells that a batch reaches; sources within rc of at least one target by the volume of their
+    positions, from random points around some batches.
 p2g, g2p
     Additions at each of a point's P³ taps, with the products that rows of taps share, and the polynomials of its
     window, as often as the variant computes them.
 fft, ifft
-    5 n log2 n for a line of n complex numbers, and each component: all lines along x, of which one is two real lines;
-    in each plane of modes the lines along z that the grid has, and those columns along y that reach its circle of
-    modes.  Complex transforms take the planes of negative kx, too.
+    5 n log2 n for a line of n complex numbers, and each component: all lines along x, each for two real lines; in each
+    plane of modes the lines along z that the grid has, and the columns along y that reach its circle of modes.
+    Complex transforms include the planes of negative kx.
 cnv
-    Every mode of a plane in full, also those that are dropped.
+    All modes of a plane, including those that are dropped.
 
-Traffic, in bytes (`mop`): p2p and cnv read their input and write their result once, as with a cache for all; so do fft
-and ifft, the lines along x and the planes each, a plane at kx from the grid's lines at kx and −kx; p2g and g2p read
-their points once and go to the grid for every tap, as without a cache, p2g to read and to write (with GRID, which has
-its sums in registers, it reads the source for every tap and writes each grid point once).  These are the models m∞ and
-m0 of Kosmacher et al. (2026), section 5.  `counts` has the traffic of every level, and steps that are not in the paper:
-the grid is set to zero, and its margins are folded and filled.
+Traffic, in bytes (`mop`): p2p and cnv read their input and write their result once, as with an unlimited cache; so do
+fft and ifft, separately for the lines along x and for the planes, a plane at kx from the grid's lines at kx and −kx.
+p2g and g2p read their points once and access the grid for every tap, as without a cache; p2g reads and writes it (GRID,
+which has its sums in registers, reads the source for every tap and writes each grid point once).  These are the models
+m∞ and m0 of Kosmacher et al. (2026), section 5.  `counts` has the traffic of every level, and steps that are not in the
+paper: setting the grid to zero, and folding and filling its margins.
 """
 
 import math
@@ -50,10 +50,10 @@ from parki.perfmodels.counts import Counts
 from parki.perfmodels.p2g import Spreading
 from parki.perfmodels.p2p import Near
 
-SAMPLE = 2048  # batches that are counted, at most
-DRAWN, PLACES = 128, 256  # batches drawn to stand for all, and random places around each
+SAMPLE = 2048  # batches, at most, that are counted
+DRAWN, PLACES = 128, 256  # batches drawn to represent all, and random places around each
 COLUMNS = 512  # columns of cells drawn for the sizes of batches
-WARP = 32  # lanes of a GPU that load a number together if all need the same
+WARP = 32  # lanes of a GPU that share one load of a number
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class Work:
     flop, mop : dict
         By ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"``.
     pairs : int
-        Pairs of a target and a source that P2P looks at.
+        Pairs of a target and a source that P2P tests.
     values : int
-        Real values that one forward transform of all components takes in.
+        Real input values of one forward transform of all components.
     counts : dict
-        The same phases for the models: operations by class, bytes by level of memory.
+        Counts of the same phases for the models: operations by class, bytes by level of memory.
     """
 
     flop: dict[str, int]
@@ -81,14 +81,14 @@ class Work:
 
 @dataclass(frozen=True)
 class BatchSample:
-    """Batches of targets that stand for all.
+    """Batches of targets that represent all.
 
     Attributes
     ----------
     size : array (batches,)
-        Targets of each.
+        Targets of each batch.
     bound : array (batches, 6)
-        Lowest x, y, z and highest x, y, z of each.
+        Lowest x, y, z and highest x, y, z of each batch.
     points : array (some, size, 3)
         Targets of some of the batches.
     scale : float
@@ -102,7 +102,7 @@ class BatchSample:
 
 
 def count(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells, real: bool = True) -> Work:
-    """Count the work of one sum with real transforms, or with complex ones of the real grids."""
+    """Count the work of one sum, with real transforms or with complex ones of the real grids."""
     runs = Runs(0.0)
     if v.p2g == "HYBRID":
         batch, bound = (to_host(a) for a in sources.batches(spread.RUN))
@@ -112,7 +112,7 @@ def count(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
 
 
 def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: str = "host", real: bool = True) -> Work:
-    """Count the work over uniform points that need not exist, on a ``"host"`` or a ``"device"``."""
+    """Count the work of a sum over hypothetical uniform points, on a ``"host"`` or a ``"device"``."""
     per_batch = PER_BATCH if kind == "host" else v.targets
     grid = CellGrid.for_points(p.box, n_sources, p.rc, per_batch, [axis < p.periodicity for axis in range(3)])
     size, points = _uniform(p, grid, n_targets, v.targets)
@@ -143,7 +143,7 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
     transforms = transform_lines(p, mesh, classes)
     lines = sum(len(c.modes) for c in classes) * mesh.box[1] * mesh.box[2]
     row, (size, far_size) = 3 + p.kernel.strengths, p.itemsizes
-    wide = size // far_size  # numbers of the far field that one of a source or a place is as long as
+    wide = size // far_size  # numbers of the far field with the bytes of one coordinate
     source, target = row * near.n_sources, (3 + result) * near.n_targets
     taps = near.n_sources * p.P**3
     mop = {
@@ -174,9 +174,10 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
 
 
 def _text(unit: engine.Workunit, t: Trips, lanes: int, kind: str) -> Totals:
-    """Count the operations of all teams.  Every thread of a GPU computes for itself; a warp loads one number once.
+    """Count the operations of all teams.
 
-    Loops and branches of a user's own functions are taken once.
+    Each thread of a GPU computes for itself; a warp loads one number once.  Loops and branches of a user's own
+    functions are counted once.
     """
     tree = engine.operations(unit)
     totals = tree.total(t.of, lanes if kind == "host" else 1, otherwise=1.0)
@@ -230,7 +231,7 @@ def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str
 
 
 def transform_lines(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]) -> dict[int, float]:
-    """Count the complex lines of one component in one direction, by their length: along x, then in planes."""
+    """Count the complex lines of one component in one direction of the transform, by their length."""
     n0, n1, n2 = mesh.box
     lines = {n0: n1 * n2 / 2}
     for c in classes:
@@ -243,7 +244,7 @@ def transform_lines(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]
 
 # Cells and sources that batches meet ----------------------------------------------------------------------------------
 def pairs(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells) -> tuple[int, int]:
-    """Count the pairs that P2P looks at, but for rounding, and estimate the pairs within rc: see the module."""
+    """Count the pairs that P2P tests, up to rounding, and estimate the pairs within rc: see the module."""
     near_sums = meets(p, v, targets, sources)
     return round(near_sums.looked_at), round(near_sums.within)
 
@@ -271,7 +272,7 @@ def meets(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
 
 
 def _met(p: Parameters, sample: BatchSample, grid: CellGrid, below: Callable, n_targets: int, n_sources: int) -> Near:
-    """Add up the sources and cells that a sample of batches meets, scaled to all batches."""
+    """Sum the sources and cells that a sample of batches meets, scaled to all batches."""
     size, bound, points = sample.size, sample.bound, sample.points
     slabs, rows, columns, runs, tiles, cells, sources = _reached(p.rc, bound, grid, below)
     ball, volume = 4 / 3 * math.pi * p.rc**3, math.prod(grid.widths) * np.maximum(cells, 1)
@@ -295,7 +296,7 @@ def _around(rc: float, bound: Array) -> Array:
 
 
 def _near_one(rc: float, points: Array, bound: Array) -> float:
-    """Estimate the volume within rc of one point at least of each batch, summed over batches, from random places."""
+    """Estimate the volume within rc of at least one point of a batch, summed over batches, from random places."""
     low, wide = bound[:, None, :3] - rc, (bound[:, 3:] - bound[:, :3] + 2 * rc)[:, None]
     places = low + wide * np.random.default_rng(0).random((len(points), PLACES, 3))
     apart = places[:, :, None] - points[:, None]
@@ -304,9 +305,9 @@ def _near_one(rc: float, points: Array, bound: Array) -> float:
 
 
 def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[Array, ...]:
-    """Count for each batch: layers, columns, columns within reach, runs, SM tiles, cells (images again), and sources.
+    """Count for each batch layers, columns, columns within reach, runs, SM tiles, cells with images, and sources.
 
-    ``below(x, y, d)`` are the sources of a column below cell d, counted from its lowest cell in the box.
+    ``below(x, y, d)`` is the number of sources of a column below cell d, from its lowest cell in the box.
     """
     n0, n1, n2 = grid.shape
     first, left, ends = [], np.full((len(bound), 1, 1), rc**2), []
@@ -319,7 +320,7 @@ def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[
         first.append(slab)
         ends.append(high - low + 1)
         left = left - gap**2
-    reach = np.sqrt(np.maximum(left, 0.0))  # a slab beyond the last has no reach left
+    reach = np.sqrt(np.maximum(left, 0.0))  # 0 for slabs beyond the last
     lo, hi, h = bound[:, 2, None, None], bound[:, 5, None, None], grid.widths[2]
     low, end = np.floor((lo - reach) / h).astype(int), np.floor((hi + reach) / h).astype(int) + 1
     x, y, hit = first[0] % n0, first[1] % n1, left > 0.0
@@ -332,7 +333,7 @@ def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[
 
 
 def _uniform(p: Parameters, grid: CellGrid, n: int, size: int) -> tuple[Array, Array]:
-    """Draw some of the runs of at most `size` of n uniform points: the size of each, and points (runs, size, 3)."""
+    """Draw some runs of at most `size` of n uniform points; return their sizes and points (runs, size, 3)."""
     (w0, w1, _), box, rng = grid.widths, np.array(p.box), np.random.default_rng(0)
     each = n / math.prod(round(side / w) for side, w in zip(p.box[:2], (w0, w1), strict=True))
     numbers = rng.poisson(each / grid.cuts, COLUMNS)
