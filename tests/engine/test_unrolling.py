@@ -11,7 +11,7 @@ def unrolled(points):
     """Return the unroll factors for the loops over rows of a grid of proxy points, by the loop's variable."""
     kernel = engine.kernel("clusters", "grids", N1=points)
     text = kernel.unit(kernel.default_layouts(), False)[1].source
-    found = re.findall(r"#pragma GCC unroll (\d+)\n(?:#line.*\n)*for \(int32_t (k[01]) =", text)
+    found = re.findall(r"#pragma GCC unroll (\d+)\n(?:#line.*\n)*\s*for \(int32_t (k[01]) =", text)
     return {name: int(turns) for turns, name in found}
 
 
