@@ -11,7 +11,7 @@ from parki import spelling
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
-    """Raise ValueError for an option that is not one of those allowed; True and False are not 1 and 0."""
+    """Raise ValueError for an option that is not among the allowed ones; True and False are not 1 and 0."""
     if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
         raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, allowed))}.")
 

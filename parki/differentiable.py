@@ -86,8 +86,11 @@ class Differentiable:
         Raises
         ------
         ValueError
-            Naming the argument, the shape found and the shape expected.
+            Naming the argument, the shape found and the shape expected, and for excluded pairs of targets apart from
+            sources.
         """
+        if self.exclude is not None and y is not None:
+            raise ValueError("exclude was given for targets apart from sources; expected one array for both.")
         for name, a in zip(self.names[:2], (x, y), strict=True):
             if a is not None:
                 arrays.points(name, _zeros(a))
@@ -99,6 +102,16 @@ class Differentiable:
         if normals is not None:
             arrays.density("normals", _zeros(normals), 3, n)
         return n
+
+    def shaped(self, density: Any, n: int, work: Callable[[Any], Any]) -> Any:
+        """Return the sum of a checked density of `n` sources, both in a caller's shapes.
+
+        `work` takes a density ``(rhs, components, n)`` to its sum ``(rhs, components, Nt)``.
+        """
+        kernel = self.kernel
+        u = work(density.reshape(-1, kernel.dens, n))
+        u = u if kernel.result > 1 else u[:, 0]
+        return u if density.ndim == (2 if kernel.dens == 1 else 3) else u[0]
 
     def check_energy(self, points: Any, charges: Any) -> None:
         """Check the kernel of an energy, and the shapes of its arrays.
@@ -260,8 +273,8 @@ def _box(box: Array) -> Any:
     return tuple(box.tolist()) if box.ndim == 1 else np.asarray(box, np.float64)
 
 
-def of_method(method: str, kernel: Any, options: Mapping[str, Any], exclude: Any = None, keeps: bool = False) -> Any:
-    """Return the sums of a kernel by one of `METHODS`, with the options of its plan.
+def of_method(method: str, kernel: Any, options: Mapping[str, Any], keeps: bool = False) -> Differentiable:
+    """Return the sums of a kernel by one of `METHODS`, with the options of its plan, `exclude` among them.
 
     Raises
     ------
@@ -273,8 +286,9 @@ def of_method(method: str, kernel: Any, options: Mapping[str, Any], exclude: Any
     for name in REFUSED:
         if name in options:
             raise TypeError(f"{name} was given; sums that are differentiated do not take it.")
-    if method != "ewald":
-        return free(method, kernel, options, exclude, keeps)
     given = dict(options)
+    exclude = given.pop("exclude", None)
+    if method != "ewald":
+        return free(method, kernel, given, exclude, keeps)
     pair = kernels.find(kernel, kappa=given.pop("kappa", None))
     return ewald(pair, EwaldOptions.resolve(None, None, ("kappa",), **given), exclude, keeps)

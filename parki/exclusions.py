@@ -98,8 +98,8 @@ def check_moved(pairs: Exclusions, moved: tuple[Any, Any], layout: str) -> None:
     """
     for x, n in zip(moved, (pairs.n_targets, pairs.n_sources), strict=True):
         shape = np.shape(x)
-        if len(shape) == 2 and shape[0 if layout == "nd" else 1] != n:
-            found = shape[0 if layout == "nd" else 1]
+        found = shape[0 if layout == "nd" else 1] if len(shape) == 2 else n
+        if found != n:
             raise ValueError(
                 f"found {found} points, and this plan has exclusions of {n}; expected as many. Call exclude() before a "
                 "move to another number."
@@ -135,8 +135,12 @@ def _pairs(given: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return pairs[0], pairs[1]
 
 
+def _on_host(given: Any) -> NDArray[Any]:
+    return np.asarray(given.get() if hasattr(given, "get") else given)  # arrays of CuPy have get
+
+
 def _indices(name: str, given: Any) -> NDArray[np.int64]:
-    found = np.asarray(given.get() if hasattr(given, "get") else given)
+    found = _on_host(given)
     if found.size == 0:
         found = found.astype(np.int64)
     if found.dtype.kind not in "iu":
@@ -146,7 +150,7 @@ def _indices(name: str, given: Any) -> NDArray[np.int64]:
 
 def _weights(scale: Any, count: int) -> NDArray[np.float64]:
     """Return the share of each pair that is left out."""
-    found = np.asarray(scale.get() if hasattr(scale, "get") else scale)
+    found = _on_host(scale)
     if found.dtype.kind not in "biuf" or found.shape not in ((), (count,)):
         kind = f"{found.dtype} of shape {found.shape}"
         raise ValueError(f"exclude has a scale of {kind}; expected a number, or ({count},), one a pair.")

@@ -128,28 +128,19 @@ def energy(kernel: Any, points: Any, charges: Any, *, by: str = "ewald", **optio
 def _of(method: str, kernel: Any, given: tuple[Any, ...], options: Mapping[str, Any]) -> jax.Array:
     """Return the sum of a method, with the options of its plan."""
     box, options = differentiable.taken_box(options, jax.Array)
-    same = given[0] is given[1]
     x, y, density, normals = (None if a is None else jax.numpy.asarray(a) for a in given)
-    y = None if same else y
-    if options.get("exclude") is not None and not same:
-        raise ValueError("exclude was given for targets apart from sources; expected one array for both.")
+    y = None if given[0] is given[1] else y
     sums = _sums(method, kernel, options)
-    n, kernel = sums.check(x, y, density, normals), sums.kernel
-    many = density.ndim == (2 if kernel.dens == 1 else 3)
-    question = NamedSum(sums, kernel.name)
-    u = jax_sum.summed(question, x, y, density.reshape(-1, kernel.dens, n), normals, box)
-    u = u if kernel.result > 1 else u[:, 0]
-    return u if many else u[0]
+    n, question = sums.check(x, y, density, normals), NamedSum(sums, sums.kernel.name)
+    return sums.shaped(density, n, lambda d: jax_sum.summed(question, x, y, d, normals, box))
 
 
 def _sums(method: str, kernel: Any, options: Mapping[str, Any]) -> Differentiable:
     """Return the sums of a method with these options, shared with earlier calls so that compiled functions are kept."""
-    given = dict(options)
-    exclude = given.pop("exclude", None)
     key = method, _key(kernel), *((name, _key(options[name])) for name in sorted(options))
     with _LOCK:
         if key not in _SUMS:
-            _SUMS[key] = differentiable.of_method(method, kernel, given, exclude, keeps=True)
+            _SUMS[key] = differentiable.of_method(method, kernel, options, keeps=True)
         return _SUMS[key]
 
 

@@ -13,7 +13,7 @@ P = TypeVar("P", bound=Any)  # a `parki.pairs.Pair`
 
 
 def with_parameters(pair: P, parameters: dict[str, float | None], options: Iterable[str] = ()) -> P:
-    """Return a pair with these parameters, except those that are None.  `options` are as in `parki.pairs.find`.
+    """Return a pair with the parameters that are not None.  `options` are as in `parki.pairs.find`.
 
     Raises
     ------

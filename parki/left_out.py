@@ -19,7 +19,7 @@ from parki.pairs import Pair
 from parki.timing import PhaseTimes
 
 PHASES = {"lists": "launches", "pack": "packing of sources", "pairs": "pairs"}
-ENTRIES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # indices of a symmetric matrix's entries among xx xy xz yy yz zz
+SYMMETRIC = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # indices of a matrix's entries among xx xy xz yy yz zz
 
 
 class LeftOut:
@@ -82,7 +82,7 @@ class LeftOut:
             found = self._buffer(rows)[:, : rows.shape[1]]
             density, normals = (self._turned(a, vectors(a)) for a in (given.values[r], given.normals))
             self._sum.run(density[None], normals, found, PhaseTimes(PHASES, ()))
-            rows[r] -= self._turned(found[0], self._results(), back=True)
+            rows[r] -= self._turned(found[0], result_vectors(self.kernel), back=True)
         return whole
 
     def take_off_with_virial(self, density: Array, rows: Array) -> np.ndarray:
@@ -90,16 +90,10 @@ class LeftOut:
         found = self._buffer(rows)
         self._virial.run(density, None, found, PhaseTimes(PHASES, ()))
         components = rows.shape[1]
-        rows[0] -= self._turned(found[0, :components], self._results(), back=True)
-        moments = to_host(found[0, components:].astype(np.float64) @ density[0, 0].astype(np.float64))[ENTRIES]
+        rows[0] -= self._turned(found[0, :components], result_vectors(self.kernel), back=True)
+        moments = to_host(found[0, components:].astype(np.float64) @ density[0, 0].astype(np.float64))[SYMMETRIC]
         frame = np.eye(3) if self.place.frame is None else self.place.frame
         return 0.5 * frame.T @ moments @ frame
-
-    def _results(self) -> list[slice]:
-        """Return the rows of each vector of a result, among them rows and columns of matrices."""
-        kernel = self.kernel
-        values = kernel.fields if getattr(kernel, "gather", "values") == "both" else kernel.result
-        return [*threes(0, values), *threes(values, kernel.result)]
 
     def _turned(self, rows: Array | None, some: list[slice], back: bool = False) -> Array | None:
         """Return rows with their vectors turned to the axes of the points, or `back` to the caller's."""
@@ -132,13 +126,12 @@ class LeftOut:
             parameters = np.repeat(np.array(pair.parameters, dtype)[:, None], n, axis=1)
             first.append(glue.gather_columns("lists", constant("parameters", parameters), order, rows, 3 + pair.dens))
         cell = np.zeros((3, 3)) if lattice is None else np.ldexp(lattice, problem.power)
-        args = {"xt": targets, "src": rows, "u": u, "tiny": all_pairs.coincident(dtype)}
-        args |= {"begin": constant("begin", pairs.begin), "partner": constant("partners", pairs.partner)}
-        args |= {
-            "weight": constant("weights", pairs.weight.astype(dtype)),
-            "cell": constant("cell", cell.astype(dtype)),
-        }
-        args["inverse"] = constant("inverse", np.linalg.pinv(cell).astype(dtype))
+        args = {
+            "xt": targets, "src": rows, "u": u, "tiny": all_pairs.coincident(dtype),
+            "begin": constant("begin", pairs.begin), "partner": constant("partners", pairs.partner),
+            "weight": constant("weights", pairs.weight.astype(dtype)), "cell": constant("cell", cell.astype(dtype)),
+            "inverse": constant("inverse", np.linalg.pinv(cell).astype(dtype)),
+        }  # fmt: skip
         slots = {"pair": pair.pair, **dict(pair.slots), "PERIODIC": lattice is not None}
         unit = engine.kernel("left_out", "left_out", real=dtype, hints=pair.hints, **slots)
         steps = [glue.gather_columns("pack", charges, order, rows, 3), Step("pairs", unit, nt, args)]
@@ -150,6 +143,11 @@ class LeftOut:
 def vectors(rows: Array | None) -> list[slice]:
     """Return the rows of each vector of a density or of normals, as of three rows, or of six."""
     return [] if rows is None else threes(0, len(rows))
+
+
+def result_vectors(kernel: Pair) -> list[slice]:
+    """Return the rows of each vector of a result, among them rows and columns of matrices."""
+    return [*threes(0, kernel.before_slopes), *threes(kernel.before_slopes, kernel.result)]
 
 
 def threes(first: int, end: int) -> list[slice]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-import numbers
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -15,6 +14,7 @@ import numpy as np
 from parki import error, ranks
 from parki.arguments import Arguments, deprecated
 from parki.arrays import AnyArray, Array
+from parki.checks import check_share
 from parki.method import Method
 from parki.queries import Queries
 
@@ -149,8 +149,7 @@ class Operable(Queries):
 
     def _warn_of_solver(self, tolerance: float) -> None:
         """Warn of a residual below the error of this plan's products."""
-        if isinstance(tolerance, bool) or not isinstance(tolerance, numbers.Real) or not 0 < tolerance < 1:
-            raise ValueError(f"tolerance is {tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
+        check_share("tolerance", tolerance)
         given = self.method.expected(self.chosen)
         if tolerance < given:
             error.warn(

@@ -178,6 +178,11 @@ class Pair:
         return ("finite_rsqrt", "rounded_exp", "long_blocks") if self.ours else ("long_blocks",)
 
     @property
+    def before_slopes(self) -> int:
+        """Return the rows of a result before the slopes that follow them: all rows, where values and slopes are one."""
+        return self.result
+
+    @property
     def strengths(self) -> int:
         """Return the count of a source's numbers besides its position."""
         return self.given + len(self.parameters)

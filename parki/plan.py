@@ -80,7 +80,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
     def __init__(
         self, method: Method, problem: Problem, parameters: Any = None, exclusions: Exclusions | None = None
     ) -> None:
-        self.exclusions, self._left_out = exclusions, None
+        self.exclusions = exclusions
         self.method, self.kernel, self.space = method, method.kernel, method.space
         self.xp, self.comm = spaces.array_module(method.space), getattr(method, "comm", None)
         self._lock, self._broken, self._inspected, self._retired = forks.lock(), True, False, False
@@ -340,8 +340,7 @@ def make(method: Method, targets: Any, sources: Any, exclude: Any = None) -> Pla
         if exclude is not None and getattr(method, "comm", None) is not None:
             raise NotImplementedError(ALONE)
     method, problem = _in_place(method, targets, sources)
-    counts = problem.n_targets, problem.n_sources, problem.same
-    pairs = None if exclude is None else exclusions.of(exclude, *counts)
+    pairs = exclusions.of(exclude, problem.n_targets, problem.n_sources, problem.same)
     return Plan(method, problem, exclusions=pairs)
 
 

@@ -56,7 +56,7 @@ def several(comm: Any) -> bool:
 
 
 def sample(comm: Any, n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
-    """Sample at most `n` targets of all ranks, the same for any division; return the places of those of this rank.
+    """Sample at most `n` targets of all ranks, the same for any division; return the places of this rank's samples.
 
     Raises
     ------

@@ -112,7 +112,7 @@ def energy(kernel: Any, points: Tensor, charges: Tensor, *, by: str = "ewald", *
     given = {"points": points, "charges": charges}
     check_tensors(given)
     box, options = taken_box(options)
-    sums = differentiable.of_method(by, kernel, options, options.pop("exclude", None))
+    sums = differentiable.of_method(by, kernel, options)
     sums.check_energy(points, charges)
     strained = box is not None and box.requires_grad
     return torch_sum.EnergyNode.apply(sums, points, charges, box, strained)[0]
@@ -123,15 +123,11 @@ def _of(method: str, kernel: Any, given: dict[str, Any], options: dict[str, Any]
     given = {name: x for name, x in given.items() if x is not None}
     check_tensors(given)
     box, options = taken_box(options)
-    exclude = options.pop("exclude", None)
-    same = given["targets"] is given["sources"]
-    if exclude is not None and not same:
-        raise ValueError("exclude was given for targets apart from sources; expected one tensor for both.")
     if "kappa" in options:
         options["kappa"] = plain(options["kappa"])
-    sums = differentiable.of_method(method, kernel, options, exclude)
+    sums = differentiable.of_method(method, kernel, options)
     trg, src, dens, normals = (given.get(name) for name in ("targets", "sources", "density", "normals"))
-    return summed(sums, trg, None if same else src, dens, normals, box)
+    return summed(sums, trg, None if src is trg else src, dens, normals, box)
 
 
 def summed(
@@ -143,11 +139,8 @@ def summed(
         _refuse(zip(names[:2], (x, y), strict=True), f"{kernel} is not differentiable in its points here")
     if not sums.box_differentiable(kernel.name):
         _refuse([("box", box)], f"{kernel} is not differentiable in its box here")
-    many = dens.ndim == (2 if kernel.dens == 1 else 3)
-    d = dens.reshape(-1, kernel.dens, n)
-    u = torch_sum.SumNode.apply(NamedSum(sums, kernel.name), x, y, d, normals, box)
-    u = u if kernel.result > 1 else u[:, 0]
-    return u if many else u[0]
+    question = NamedSum(sums, kernel.name)
+    return sums.shaped(dens, n, lambda d: torch_sum.SumNode.apply(question, x, y, d, normals, box))
 
 
 def _refuse(given: Any, text: str) -> None:

@@ -29,7 +29,7 @@ class SumNode(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, w: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the cotangents of the arguments, None for those that need none."""
+        """Return the cotangents of the arguments, None for arguments that need none."""
         sums, name = ctx.question.sums, ctx.question.name
         x, y, d, normals, box = ctx.saved_tensors
         need_x, need_y, need_d, need_normals, need_box = ctx.needs_input_grad[1:]

@@ -198,7 +198,7 @@ class Comm(Protocol):  # numpydoc ignore=PR01
         """Wait for all ranks."""
 
     def rest(self) -> None:
-        """Wait for all ranks, however long, and leave the cores to those that work."""
+        """Wait for all ranks, however long, and leave the cores to working ranks."""
 
     def exchange(self, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str) -> Pending:
         """Begin to send arrays to some ranks, and to receive others from ranks that send as many bytes.

@@ -74,7 +74,7 @@ class FreeOverRanks(FreeMethod):
         return self.of(x, y, on_gpu)
 
     def of(self, x: Array, y: Array, on_gpu: bool) -> RanksProblem:
-        """Return the problem of checked points, in the unit of length of those of all ranks; collective."""
+        """Return the problem of checked points, in the unit of length of all ranks' points; collective."""
         totals = agreement.totals(self.comm, x.shape[1], y.shape[1])
         low, high = self.corners(x, y)
         with agreed(self.comm, "placing points"):

@@ -132,6 +132,11 @@ class Kernel(Pair):
         return self.result // GATHERED[self.gather]
 
     @property
+    def before_slopes(self) -> int:
+        """Return the rows of a result before the slopes of its fields; all rows, where it has one of both alone."""
+        return self.fields if self.gather == "both" else self.result
+
+    @property
     def components(self) -> int:
         """Return the number of components of the grid, which holds the spread densities and then the fields."""
         return max(self.spread, self.fields)

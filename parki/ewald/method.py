@@ -153,7 +153,7 @@ class Ewald(Energies):
         method = self if box is None else replace(self, options=EwaldOptions.resolve(self.options, box=box))
         if box is not None and self.options.box is not None and np.array_equal(method.options.box, self.options.box):
             method, box = self, None  # the same box: arrays stay
-        given = moving.checked(method, arguments, old, points)
+        given = moving.checked(method, arguments, points)
         if box is not None or moving.left(method.options, old, given):
             outer = old.outer or (None, None)
             x, y = (a if a is not None else b for a, b in zip(given, outer, strict=True))

@@ -17,7 +17,7 @@ STRETCHED = 1.1  # factor of an edge of the box, at which parameters are chosen 
 Moved = tuple[Array | None, Array | None]  # targets and sources, None for points that stay
 
 
-def checked(method: Any, arguments: Arguments, old: EwaldProblem, points: tuple[Any, Any]) -> Moved:
+def checked(method: Any, arguments: Arguments, points: tuple[Any, Any]) -> Moved:
     """Return checked targets and sources of a move, one array if they are the same."""
     (trg, src), (targets, sources), options = method.names[:2], points, method.options
     free = [axis for axis, on in enumerate(options.periodic) if not on]

@@ -97,7 +97,7 @@ class Particles:
         return [glue.scatter(phase, self.sums, self.target_order, self.result)] if len(self.target_order) else []
 
     def apart(self, near: Sequence[Step]) -> list[Step]:
-        """Return the steps of list U, with separate sums, and those that store both in the caller's order.
+        """Return the steps of list U, with separate sums, and the steps that store both in the caller's order.
 
         Near and far field are added in one order, whichever is finished first.
         """

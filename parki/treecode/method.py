@@ -125,7 +125,7 @@ class Treecode(TaskMethod):
             return FreeSum(placed, listed.charges, listed.u, problem.with_points(None, None))
 
     def _require_memory(self, s: TreecodeStructure, needed: Steps) -> None:
-        """Raise if the arrays of steps, without those that exist already, take more memory of the host than is free."""
+        """Raise if the arrays of steps that are not made yet take more memory of the host than is free."""
         if not self.space.own_memory:
             there = sum(a.nbytes for a in needed.handles if a.values is not None)
             clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"

@@ -96,7 +96,7 @@ def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], No
 def merge_ranges(
     rows: Nodes, begin: NDArray[np.int32], end: NDArray[np.int32]
 ) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]:
-    """Sort the ranges of each row, and join those that touch.
+    """Sort the ranges of each row, and join ranges that touch.
 
     Parameters
     ----------

@@ -147,7 +147,7 @@ class _GrowingLists:
         self.u.append(self._used(t, s))
 
     def _far(self, into: list[Pair], t: Ints, s: Ints, direct: NDArray[np.bool_]) -> None:
-        """Add boxes that do not touch; those that are `direct` go to U lists."""
+        """Add boxes that do not touch; boxes that are `direct` go to U lists."""
         into.append((t[~direct], s[~direct]))
         self.u.append((t[direct], s[direct]))
 

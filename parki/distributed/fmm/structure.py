@@ -51,7 +51,7 @@ class RankStructure(FmmStructure):
 
     @property
     def handled(self) -> tuple[int, int]:
-        """Return counts of handled items: those that every rank handles (boxes of top levels), and this rank's own."""
+        """Return counts of handled items: items that every rank handles (boxes of top levels), and this rank's own."""
         nodes, lists = self.tree.nodes, self.lists
         points = sum(a.shape[1] for a in self.shared.points) * (nodes.depth + 1) + self.tree.sources.points.shape[1]
         return self.shared.repeated, points + nodes.n + sum(len(getattr(lists, f"{name}_t")) for name in "uwxv")

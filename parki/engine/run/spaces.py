@@ -1,4 +1,4 @@
-"""Execution spaces by name: those that can run kernels here, and the reasons why others cannot."""
+"""Execution spaces by name, the spaces that can run kernels here, and the reasons why others cannot."""
 
 import difflib
 import os

@@ -178,12 +178,12 @@ class Placed:
 
     @property
     def memory(self) -> int:
-        """Return the bytes of all arrays, including those that launches keep and those that the first run makes."""
+        """Return the bytes of all arrays, including arrays that launches keep and that the first run makes."""
         return sum(a.nbytes for a in {id(a): a for a in self.arrays}.values()) + self.memory_of.unmade
 
     @property
     def arrays(self) -> list[Any]:
-        """Return the arrays made so far, including those that launches keep for themselves."""
+        """Return the arrays made so far, including arrays that launches keep for themselves."""
         kept = [a for launch in self.launches for ready in launch.ready for a in ready.own]
         return [*self.memory_of.arrays, *kept]
 

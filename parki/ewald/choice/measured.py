@@ -31,7 +31,7 @@ def sizes(asked: Question, p: Parameters, power: int, density: Density, rows: Ar
         return (1.0,) * len(kernel.layers)
     strengths = np.linalg.norm(exclusions.norms(density.values), axis=1)
     each = exclusions.norms(rows) / math.sqrt(max(rows.shape[2], 1))
-    values = slice(0, kernel.fields if kernel.gather == "both" else kernel.result)
+    values = slice(0, kernel.before_slopes)
     shares = []
     for expected, some in zip(_expected(asked, p), (values, slice(values.stop, None)), strict=False):
         left = np.ldexp(np.linalg.norm(each[:, some], axis=1), power * kernel.law.result[some.start])

@@ -208,7 +208,8 @@ def _scalars(
     k2 = kx**2 + ky**2 + kz**2
     inside = k2 <= p.kmax**2
     values, profile = k2[inside], green.profile(p)
-    phi = np.polyval(profile, t := 2 * values / p.kmax**2 - 1)
+    t = 2 * values / p.kmax**2 - 1
+    phi = np.polyval(profile, t)
     flat = np.full(k2.shape, p.periodicity < 3)  # modes without a periodic part
     for k in (kx, ky, kz)[: p.periodicity]:
         flat &= k == 0

@@ -153,7 +153,9 @@ def blocks(
     buffer = scratch("planes", (numbers,), p.far)
     kernel, parts, before = p.kernel, [], 0
     for c, cuts, planes in zip(classes, bounds, most, strict=True):
-        lines = None if virial is None else virial[before : (before := before + len(c.modes) * c.rows)]
+        count = len(c.modes) * c.rows
+        lines = None if virial is None else virial[before : before + count]
+        before += count
         at = Sizes(c, planes, points[1], rhs, kernel.components, kernel.spread, kernel.fields, whole, lines)
         cut = [Block(first=a, end=b, columns=columns(p, c, c.modes[a:b])) for a, b in pairwise(cuts)]
         spectrum = buffer.view(0, at.shape, p.far)

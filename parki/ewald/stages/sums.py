@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from parki import engine, scaling
+from parki import engine, left_out, scaling
 from parki.arrays import Array, module_of, to_host
 from parki.engine import Space, launchable
 from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
@@ -205,19 +205,11 @@ class SumSteps:
         if self.place.frame is None:
             return []
         matrix = constant("axes", np.array(self.place.frame, self.p.dtype).T.copy())
-        values = self.p.kernel.fields if self.p.kernel.gather == "both" else len(out)
-        threes = [*_vectors(out[:values]), *_vectors(out[values:])]
-        return [self._step(UNPACK, "turn_vectors", out.shape[1], {"u": some, "matrix": matrix}) for some in threes]
+        vectors = [out[rows] for rows in left_out.result_vectors(self.p.kernel)]
+        return [self._step(UNPACK, "turn_vectors", out.shape[1], {"u": some, "matrix": matrix}) for some in vectors]
 
     def _step(self, phase: str, name: str, items: int, args: dict[str, object]) -> Step:
         return Step(phase, engine.kernel("glue", name, real=self.p.dtype), items, args)
-
-
-def _vectors(rows: Handle) -> list[Handle]:
-    """Return the vectors in some rows of a result: none in one row, one in three, rows and columns of a matrix in 9."""
-    if len(rows) == 9:
-        return [*(rows[3 * k : 3 * k + 3] for k in range(3)), *(rows[k::3] for k in range(3))]
-    return [rows] if len(rows) == 3 else []
 
 
 def _mean(

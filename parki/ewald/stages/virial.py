@@ -14,9 +14,8 @@ import numpy as np
 from parki.arrays import Array, to_host
 from parki.ewald.report import WallTime
 from parki.ewald.stages.sums import Stages
+from parki.left_out import SYMMETRIC
 from parki.scaling import Powers
-
-ENTRIES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # indices of a symmetric matrix among xx xy xz yy yz zz
 
 
 class VirialStages(Stages):
@@ -48,7 +47,7 @@ class VirialStages(Stages):
         own = to_host(near[p.kernel.result :].astype(wide) @ q)
         lines = to_host(self.placed[sum_.far.lines].sum(axis=0, dtype=wide))
         whole = lines[0] + float(self._constant()) * float(q.sum())
-        found = (0.5 * own - lines[1:])[ENTRIES] - 0.5 * whole * np.eye(3)
+        found = (0.5 * own - lines[1:])[SYMMETRIC] - 0.5 * whole * np.eye(3)
         periodic = p.periodicity
         if periodic < 3:
             far = far if sum_.v.g2p != "BASE" else far[:, self.placed[sum_.points.targets.order]]
