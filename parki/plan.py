@@ -340,7 +340,8 @@ def make(method: Method, targets: Any, sources: Any, exclude: Any = None) -> Pla
         if exclude is not None and getattr(method, "comm", None) is not None:
             raise NotImplementedError(ALONE)
     method, problem = _in_place(method, targets, sources)
-    pairs = exclusions.of(exclude, problem.n_targets, problem.n_sources, problem.same)
+    counts = problem.n_targets, problem.n_sources, problem.same
+    pairs = None if exclude is None else exclusions.of(exclude, *counts)
     return Plan(method, problem, exclusions=pairs)
 
 
