@@ -3,10 +3,10 @@
 import ctypes
 import math
 from dataclasses import dataclass
-from itertools import count
 
 from parki.engine.errors import Loc
-from parki.engine.tree import ir
+from parki.engine.tree import ir, lanes
+from parki.engine.tree.walk import walk
 
 CTYPES = {
     "bool": "bool",
@@ -80,25 +80,12 @@ def strides(view: str, rank: int, layout: str) -> list[str]:
     return ["1" if d == unit else stride(view, d) for d in range(rank)]
 
 
-class Emitter:
-    """Emitter of lines of C++, which it collects."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.numbers = count(1)
-        self.at: tuple[str, int] | None = None
-
-    def out(self, text: str) -> None:
-        """Emit a line of C++."""
-        self.lines.append(text)
-
-    def name(self, stem: str) -> str:
-        """Return a new generated name."""
-        return f"pk_{stem}{next(self.numbers)}"
-
-    def place(self, s: ir.Stmt) -> None:
-        """Emit a #line directive, so that compiler and debugger name the kernel file."""
-        if s.loc.line and self.at != (s.loc.file, s.loc.line):
-            self.at = (s.loc.file, s.loc.line)
-            file = s.loc.file.replace("\\", "\\\\").replace('"', '\\"')
-            self.out(f'#line {s.loc.line} "{file}"')
+def used_extents(kernel: ir.KernelTree) -> set[tuple[str, int]]:
+    """Return the extents that a lowered tree reads, as (view, dimension)."""
+    used = set()
+    for n in walk((*kernel.body, *(s for f in kernel.functions for s in f.body))):
+        if isinstance(n, ir.Extent):
+            used.add((n.view, n.dim))
+        elif isinstance(n, lanes.Checked):
+            used |= {(n.view, d) for d in range(len(n.indices))}
+    return used

@@ -1,7 +1,7 @@
-"""Iteration over the typed tree, for passes that only read it."""
+"""Iteration over trees, for passes that read them, and replacement of children, for passes that rewrite them."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
 from functools import lru_cache
 
 from parki.engine.tree import ir
@@ -24,6 +24,18 @@ def children(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
         elif isinstance(v, tuple):
             found += [x for x in v if isinstance(x, NODES)]
     return found
+
+
+def rebuilt(node: ir.Expr, change: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
+    """Return an expression with each expression directly below it replaced by ``change(expression)``."""
+    new = {}
+    for name in _members(type(node)):
+        v = getattr(node, name)
+        if isinstance(v, ir.Expr):
+            new[name] = change(v)
+        elif isinstance(v, tuple):
+            new[name] = tuple(change(x) if isinstance(x, ir.Expr) else x for x in v)
+    return replace(node, **new) if new else node
 
 
 def walk(nodes: Iterable[ir.Expr | ir.Stmt]) -> Iterator[ir.Expr | ir.Stmt]:
