@@ -13,6 +13,7 @@ from parki.engine.lower.branches import exits, guarded_functions, is_costly
 from parki.engine.lower.common import extent
 from parki.engine.lower.compaction import is_compaction, places
 from parki.engine.lower.interleave import is_pair
+from parki.engine.lower.masking import sets_locals_only, stands_once
 from parki.engine.lower.rows import is_row
 from parki.engine.lower.unrolling import turns_written_out
 from parki.engine.lower.values import ALL_LANES, LanePlace, LaneValues, Views, lanewise, mask_name
@@ -208,10 +209,10 @@ class _Statements:
         if not body:
             return None
         mask = self.name("m")
-        declare = lanes.DeclareLanes(
-            name=mask, type="bool", value=lanewise(join, at.mask, mask_name(cond)), loc=NOWHERE
-        )
         inner = self.block(body, at.under(mask))
+        free = join == "and" and at.of_range and sets_locals_only(inner)
+        value = mask_name(cond) if free else lanewise(join, at.mask, mask_name(cond))
+        declare = lanes.DeclareLanes(name=mask, type="bool", value=value, loc=NOWHERE)
         if is_costly(body) and at.kept is None:
             inner = (ir.If(cond=_any(mask_name(mask)), then=inner, loc=NOWHERE),)
         return lanes.LocalBlock(body=(declare, *inner), loc=NOWHERE)
@@ -326,7 +327,7 @@ class _Statements:
         return (lanes.SerialRange(body=self.block(s.body, LanePlace()), **shared),)
 
     def lanes_of(self, body: Body, index: str, kept: str | None = None, fixed: bool = False) -> dict:
-        """Return the body for one group of lanes, and whether the group is a row (of fixed length)."""
+        """Return the body for one group of lanes, whether the group is a row (of fixed length) and has a mask always."""
         kinds = lane_kinds(body, index)
         at = LanePlace(kinds=kinds, mask=mask_name("pk_given"), kept=kept)
         row = fixed and not self.values.checked and is_row(body, kinds, partial(self.values.step, at=at))
@@ -334,4 +335,5 @@ class _Statements:
         if kinds.masked_return:
             head = (_masked("pk_m0", at.mask),)
             at = replace(at, mask=mask_name("pk_m0"), masks=("pk_m0",), masked_return=True)
-        return {"body": (*head, *self.block(body, at)), "row": row}
+        inner = (*head, *self.block(body, at))
+        return {"body": inner, "row": row, "once": stands_once(inner)}
