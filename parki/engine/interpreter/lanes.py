@@ -4,12 +4,12 @@ Tests run the tree of a kernel before and after `lower.vectorise`.  A vector is 
 that are masked off hold `UNDEFINED`, which no active lane may store: values that a mask had to hide are found.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from parki.engine.errors import CheckedFault, Loc
-from parki.engine.interpreter.launching import Env, Launch
+from parki.engine.interpreter.launching import Env, KernelRun
 from parki.engine.interpreter.memory import Array, bind
 from parki.engine.interpreter.values import COMPARISONS, Value, binary, cast, compare, fault, mathematics, typed, unary
 from parki.engine.tree import ir, lanes
@@ -49,8 +49,8 @@ def run_lanes(kernel: ir.KernelTree, *, width: int, league: int, args: dict[str,
         return _LaneLaunch(kernel, width).run(league, bind(kernel, args))
 
 
-class _LaneLaunch(Launch):
-    """Launch of a vectorised tree; `lanes` is the number of lanes of the code that runs now."""
+class _LaneLaunch(KernelRun):
+    """KernelRun of a vectorised tree; `lanes` is the number of lanes of the code that runs now."""
 
     def __init__(self, kernel: ir.KernelTree, width: int) -> None:
         super().__init__(kernel, 1, None)
@@ -231,7 +231,7 @@ class _LaneLaunch(Launch):
             env[name] = [on and n not in gone for n, on in enumerate(env[name])]
 
     # Ranges -----------------------------------------------------------------------------------------------------------
-    def groups(self, s: lanes.LaneRange | lanes.Compaction, env: Env, width: int):
+    def groups(self, s: lanes.LaneRange | lanes.Compaction, env: Env, width: int) -> Iterator[Env]:
         """Yield the environment of each group of lanes, with its mask and the index of lane 0."""
         begin, end = self.value(s.begin, env), self.value(s.end, env)
         outer, self.lanes = self.lanes, width
@@ -261,10 +261,10 @@ class _LaneLaunch(Launch):
         order = list(range(self.value(s.begin, env), self.value(s.end, env)))
         env[s.result] = self.iterate(s.kind, order, s.body, env, s.index, s.acc, s.acc_type, s.last)
 
-    STATEMENTS = Launch.STATEMENTS | {
-        lanes.DeclareConst: Launch.declare,
-        lanes.DeclareLanes: Launch.declare,
-        lanes.DeclareConstLanes: Launch.declare,
+    STATEMENTS = KernelRun.STATEMENTS | {
+        lanes.DeclareConst: KernelRun.declare,
+        lanes.DeclareLanes: KernelRun.declare,
+        lanes.DeclareConstLanes: KernelRun.declare,
         lanes.AssignLanes: assign_lanes,
         lanes.AccumulateLanes: accumulate_lanes,
         lanes.Evaluate: lambda self, s, env: self.value(s.value, env) and None,
@@ -274,14 +274,14 @@ class _LaneLaunch(Launch):
         lanes.Compress: compress,
         lanes.Scatter: store_lanes,
         lanes.LocalBlock: lambda self, s, env: self.block(s.body, env),
-        lanes.Loop: Launch.for_,
+        lanes.Loop: KernelRun.for_,
         lanes.MaskedLoop: masked_loop,
         lanes.Leave: leave_masks,
         lanes.LaneRange: lane_range,
         lanes.Compaction: compaction,
         lanes.SerialRange: serial_range,
     }
-    EXPRESSIONS = Launch.EXPRESSIONS | {
+    EXPRESSIONS = KernelRun.EXPRESSIONS | {
         lanes.Lanewise: lanewise,
         lanes.Splat: splat,
         lanes.RowSplat: splat,

@@ -55,10 +55,10 @@ def run(
         The arguments do not fit the parameters.
     """
     with np.errstate(all="ignore"):
-        return Launch(kernel, team, seed).run(league, bind(kernel, args))
+        return KernelRun(kernel, team, seed).run(league, bind(kernel, args))
 
 
-class Launch:
+class KernelRun:
     """Launch of a kernel: the orders drawn, and the watch over memory.
 
     `watch` has one [shadow, actor] per enclosing level of parallel work: the league; for a team policy the

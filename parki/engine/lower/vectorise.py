@@ -4,6 +4,7 @@ The pass turns the typed tree of a workunit into a tree of `tree.lanes`, for hos
 iterations of a lane range are lanes.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -22,6 +23,7 @@ from parki.engine.tree.uniformity import lane_kinds
 from parki.engine.tree.walk import const_trip, is_lane_range
 
 Body = tuple[ir.Stmt, ...]
+LanesTest = Callable[[LanePlace], ir.Expr]
 
 
 def vectorise(
@@ -272,7 +274,9 @@ class _Statements:
         cond = self.values.scalar(s.cond, at)
         return (replace(s, cond=cond, body=self.block(s.body, replace(at, loop=None))),)
 
-    def masked_loop(self, body: Body, at: LanePlace, test: ir.Expr | None, lanes_test, step: Body) -> lanes.MaskedLoop:
+    def masked_loop(
+        self, body: Body, at: LanePlace, test: ir.Expr | None, lanes_test: LanesTest | None, step: Body
+    ) -> lanes.MaskedLoop:
         """Return a loop that runs while a lane is left; `lanes_test` makes the lanes' own test at a place."""
         live, turn = self.name("m"), self.name("m")
         inner = at.under(live)
