@@ -49,6 +49,7 @@ FAULTS = {
     "load, range": (RANGE, ["x[i] = x[i + 1]"], 1, "x", 5, 5),
     "load below, range": (RANGE, ["x[i] = x[i - 1]"], 1, "x", -1, 5),
     "gather, range": (RANGE, ["j: int = k[i]", "x[i] = m[j][i]"], 2, "m", 2, 2),
+    "load at a loaded index, range": (RANGE, ["m[0][i] = x[2 * k[i]]"], 1, "x", 6, 5),
     "store, range": (RANGE, ["j: int = 2 * i", "x[j] = 1.0"], 2, "x", 6, 5),
     "store in place, range": (RANGE, ["m[1][2 * i] += 1.0"], 1, "m", 6, 5),
     "atomic, range": (RANGE, ["pk.atomic_add(x, [i + n], 1.0)"], 1, "x", 5, 5),

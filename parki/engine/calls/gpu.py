@@ -10,7 +10,7 @@ import numpy as np
 from parki.engine.calls.arguments import set_shape
 from parki.engine.calls.scratch import requested
 from parki.engine.errors import LaunchError
-from parki.engine.lower import gpu
+from parki.engine.lower import gpu, gpu_spellings
 from parki.engine.lower.common import DTYPE, FIELD
 from parki.engine.run.policy import MAX_TEAM, RangePolicy, TeamPolicy
 from parki.engine.tree import ir
@@ -121,11 +121,11 @@ class GpuCall(ABC):
         if not self.kernel.last:
             self.launch()
             return
-        self.struct.pk_phase = gpu.COUNT
+        self.struct.pk_phase = gpu_spellings.COUNT
         self.launch()
         self._sums = self.xp.cumsum(self.partial, dtype=self.partial.dtype)
         self.partial[...] = self._sums - self.partial
-        self.struct.pk_phase = gpu.FINISH
+        self.struct.pk_phase = gpu_spellings.FINISH
         self.launch()
 
     def total(self) -> float | int:

@@ -55,10 +55,10 @@ def run(
         The arguments do not fit the parameters.
     """
     with np.errstate(all="ignore"):
-        return _Launch(kernel, team, seed).run(league, bind(kernel, args))
+        return KernelRun(kernel, team, seed).run(league, bind(kernel, args))
 
 
-class _Launch:
+class KernelRun:
     """Launch of a kernel: the orders drawn, and the watch over memory.
 
     `watch` has one [shadow, actor] per enclosing level of parallel work: the league; for a team policy the
@@ -169,22 +169,27 @@ class _Launch:
         return None
 
     def declare(self, s: ir.Declare, env: Env) -> None:
+        """Set a local."""
         env[s.name] = self.value(s.value, env)
 
     def table(self, s: ir.Table, env: Env) -> None:
+        """Make a constant table."""
         env[s.name] = Array(s.name, s.type, np.array(s.values, DTYPES[s.type]), writable=False)
 
     def scratch(self, s: ir.Scratch, env: Env) -> None:
+        """Make a piece of scratch, which holds no values yet."""
         size = self.value(s.size, env)
         if size < 0:
             raise fault(s.loc, f"scratch view '{s.name}' has the negative size {size}")
         env[s.name] = Array(s.name, s.type, np.zeros(size, DTYPES[s.type]), True, np.zeros(size, bool))
 
     def assign(self, s: ir.Assign, env: Env) -> None:
+        """Set or update a local."""
         value = self.value(s.value, env)
         env[s.name] = value if s.op == "=" else binary(s.op[:-1], s.value.type, env[s.name], value, s.loc)
 
     def store(self, s: ir.Store, env: Env) -> None:
+        """Store or update an element."""
         array, index = self.element(s, env)
         value = self.value(s.value, env)
         if s.op != "=":
@@ -194,8 +199,14 @@ class _Launch:
         array.write(index, value, s.loc)
 
     def atomic(self, s: ir.Atomic, env: Env) -> None:
+        """Update an element atomically."""
         array, index = self.element(s, env)
-        value = self.value(s.value, env)
+        before = self.updated(array, index, s, self.value(s.value, env))
+        if s.result:
+            env[s.result] = before
+
+    def updated(self, array: Array, index: tuple[int, ...], s: ir.Atomic, value: Value) -> Value:
+        """Update an element atomically; return the value before."""
         self.touch(array, index, "atomic", s.loc)
         before = array.read(index, s.loc)
         if s.op in ("max", "min"):
@@ -203,13 +214,14 @@ class _Launch:
         else:
             after = binary("+" if s.op == "add" else "-", s.value.type, before, value, s.loc)
         array.write(index, after, s.loc)
-        if s.result:
-            env[s.result] = before
+        return before
 
     def if_(self, s: ir.If, env: Env) -> str | None:
+        """Run one side of a branch."""
         return self.block(s.then if self.value(s.cond, env) else s.orelse, env)
 
     def while_(self, s: ir.While, env: Env) -> str | None:
+        """Run a loop while its condition holds."""
         while self.value(s.cond, env):
             leaving = self.block(s.body, env)
             if leaving in ("break", "return"):
@@ -217,6 +229,7 @@ class _Launch:
         return None
 
     def for_(self, s: ir.For, env: Env) -> str | None:
+        """Run a counted loop."""
         for i in range(self.value(s.start, env), self.value(s.stop, env), s.step):
             env[s.name] = i
             leaving = self.block(s.body, env)
@@ -225,9 +238,11 @@ class _Launch:
         return None
 
     def barrier(self, s: ir.Barrier, env: Env) -> None:
+        """Begin another stretch between barriers."""
         self.watch[1][0] = Shadow(CONSTRUCTS)
 
     def accumulate(self, s: ir.Accumulate, env: Env) -> None:
+        """Add a term of a sum."""
         value = self.value(s.value, env)
         if isinstance(env[s.name], list):
             env[s.name].append(value)
@@ -235,6 +250,7 @@ class _Launch:
             env[s.name] = binary("+", s.value.type, env[s.name], value, s.loc)
 
     def range_(self, s: ir.Range, env: Env) -> None:
+        """Run a nested range."""
         bounds = self.value(s.begin, env), self.value(s.end, env)
         if s.kind == "scan":
             order = list(range(*bounds))
@@ -247,6 +263,7 @@ class _Launch:
             env[s.result] = total
 
     def single(self, s: ir.Single, env: Env) -> None:
+        """Run a body once."""
         self.construct(s.level)
         self.block(s.body, dict(env))
         self.leave(s.level)
@@ -281,15 +298,18 @@ class _Launch:
         return array, array.locate(s.indices, [self.value(e, env) for e in s.indices], s.loc)
 
     def load(self, e: ir.Load, env: Env) -> Value:
+        """Return an element."""
         array, index = self.element(e, env)
         self.touch(array, index, "read", e.loc)
         return array.read(index, e.loc)
 
     def boolean(self, e: ir.Bool, env: Env) -> bool:
+        """Return conditions joined by ``and`` or ``or``."""
         decide = all if e.op == "and" else any
         return decide(self.value(a, env) for a in e.args)
 
     def call(self, e: ir.FunctionCall, env: Env) -> Value:
+        """Return the value of a function."""
         f = self.functions[e.name]
         inner = {name: self.value(a, env) for (name, _), a in zip(f.params, e.args, strict=True)}
         *body, last = f.body

@@ -95,9 +95,9 @@ def accumulate(s: lanes.AccumulateLanes) -> str:
 def masked_loop(s: lanes.MaskedLoop) -> str:
     """Return the template of a loop that runs while a lane is left."""
     narrow = "" if s.lanes_test is None else "$live = pk_and($live, $lanes_test);\n"
-    test = "(true)" if s.test is None else "$test"
+    done = "!pk_any($live)" if s.test is None else "!$test || !pk_any($live)"
     return (
-        f"pk_vm $live = pk_masked<pk_vm>($mask);\nfor (;;) {{\n{narrow}if (!{test} || !pk_any($live)) break;\n"
+        f"pk_vm $live = pk_masked<pk_vm>($mask);\nfor (;;) {{\n{narrow}if ({done}) break;\n"
         "pk_vm $turn = $live;\n$body\n$step\n}"
     )
 

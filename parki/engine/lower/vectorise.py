@@ -4,6 +4,7 @@ The pass turns the typed tree of a workunit into a tree of `tree.lanes`, for hos
 iterations of a lane range are lanes.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -23,6 +24,7 @@ from parki.engine.tree.uniformity import lane_kinds
 from parki.engine.tree.walk import const_trip, is_lane_range
 
 Body = tuple[ir.Stmt, ...]
+LanesTest = Callable[[LanePlace], ir.Expr]
 
 
 def vectorise(
@@ -56,6 +58,7 @@ class _Statements:
     def __init__(self, values: LaneValues) -> None:
         self.values, self.views = values, values.views
         self.numbers = count(1)
+        self.always: set[str | None] = set()  # names of conditions that always hold here
 
     def name(self, stem: str) -> str:
         """Return a new generated name."""
@@ -87,6 +90,7 @@ class _Statements:
         shared = {"kind": kind, "level": "league", "begin": begin, "end": end, "index": k.index, "acc": k.acc}
         shared |= {"acc_type": k.acc_type, "last": k.last, "body_name": "pk_body", "loc": NOWHERE}
         if k.last:
+            self.always.add(k.last)
             return lanes.SerialRange(body=self.block(k.body, LanePlace()), **shared)
         return lanes.LaneRange(**self.lanes_of(k.body, k.index), trip=None, **shared)
 
@@ -194,7 +198,9 @@ class _Statements:
 
     # Control ----------------------------------------------------------------------------------------------------------
     def do_If(self, s: ir.If, at: LanePlace) -> Body:
-        """Keep a branch, or run both sides under masks."""
+        """Keep a branch, or run both sides under masks; in a scan, which runs once, ``if last`` always holds."""
+        if isinstance(s.cond, ir.Name) and s.cond.name in self.always:
+            return (lanes.LocalBlock(body=self.block(s.then, at), loc=s.loc),)
         if self.values.kind(s.cond, at) == 0:
             cond, then = self.values.scalar(s.cond, at), self.block(s.then, at)
             return (replace(s, cond=cond, then=then, orelse=self.block(s.orelse, at)),)
@@ -269,7 +275,9 @@ class _Statements:
         cond = self.values.scalar(s.cond, at)
         return (replace(s, cond=cond, body=self.block(s.body, replace(at, loop=None))),)
 
-    def masked_loop(self, body: Body, at: LanePlace, test: ir.Expr | None, lanes_test, step: Body) -> lanes.MaskedLoop:
+    def masked_loop(
+        self, body: Body, at: LanePlace, test: ir.Expr | None, lanes_test: LanesTest | None, step: Body
+    ) -> lanes.MaskedLoop:
         """Return a loop that runs while a lane is left; `lanes_test` makes the lanes' own test at a place."""
         live, turn = self.name("m"), self.name("m")
         inner = at.under(live)
@@ -318,13 +326,20 @@ class _Statements:
         begin, end = self.values.scalar(s.begin, at), self.values.scalar(s.end, at)
         shared = {f: getattr(s, f) for f in ("level", "kind", "index", "acc", "acc_type", "last", "result", "loc")}
         shared |= {"begin": begin, "end": end, "body_name": self.name("body")}
+        self.always.add(s.last)
+        made = self.iterations(s, shared)
+        self.always.discard(s.last)
+        return (made,)
+
+    def iterations(self, s: ir.Range, shared: dict) -> ir.Range:
+        """Return a range with its body; `shared` has the other fields."""
         if is_lane_range(s) and s.kind != "scan":
             trip = const_trip(s.begin, s.end)
             fixed = trip is not None and s.kind == "for"
-            return (lanes.LaneRange(**self.lanes_of(s.body, s.index, fixed=fixed), trip=trip, **shared),)
+            return lanes.LaneRange(**self.lanes_of(s.body, s.index, fixed=fixed), trip=trip, **shared)
         if is_lane_range(s) and is_compaction(s) and not self.values.checked:
-            return (lanes.Compaction(body=self.lanes_of(s.body, s.index, kept=s.acc)["body"], **shared),)
-        return (lanes.SerialRange(body=self.block(s.body, LanePlace()), **shared),)
+            return lanes.Compaction(body=self.lanes_of(s.body, s.index, kept=s.acc)["body"], **shared)
+        return lanes.SerialRange(body=self.block(s.body, LanePlace()), **shared)
 
     def lanes_of(self, body: Body, index: str, kept: str | None = None, fixed: bool = False) -> dict:
         """Return the body for one group of lanes, whether the group is a row (of fixed length) and has a mask always."""
