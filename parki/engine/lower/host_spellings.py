@@ -123,12 +123,9 @@ def lane_range(s: lanes.LaneRange) -> str:
     masked = "_masked" if s.once else ""
     function = _lanes_function(s, s.row, ", auto& $acc" if s.acc else "")
     if s.kind == "for":
-        run = (
-            f"pk_for{masked}($begin, $end, $body_name)"
-            if s.trip is None
-            else "pk_for_n<$trip, PK_W>($begin, $body_name)"
-        )
-        run = "pk_for_row<$trip>($begin, $body_name)" if s.row else run
+        run = f"pk_for{masked}($begin, $end, $body_name)"
+        if s.trip is not None:
+            run = "pk_for_row<$trip>($begin, $body_name)" if s.row else "pk_for_n<$trip, PK_W>($begin, $body_name)"
         return f"{function}{run};" if s.level == "league" else f"{{\n{function}{run}; }}"
     run = f"pk_reduce{masked}<$carrier>($begin, $end, $body_name)"
     run = run if s.trip is None else "pk_reduce_n<$carrier, $trip, PK_W>($begin, $body_name)"

@@ -342,7 +342,7 @@ class _Statements:
         return lanes.SerialRange(body=self.block(s.body, LanePlace()), **shared)
 
     def lanes_of(self, body: Body, index: str, kept: str | None = None, fixed: bool = False) -> dict:
-        """Return the body for one group of lanes, whether the group is a row (of fixed length) and has a mask always."""
+        """Return the body for one group of lanes, whether the group is a row and whether it always has a mask."""
         kinds = lane_kinds(body, index)
         at = LanePlace(kinds=kinds, mask=mask_name("pk_given"), kept=kept)
         row = fixed and not self.values.checked and is_row(body, kinds, partial(self.values.step, at=at))
