@@ -112,7 +112,8 @@ def add_source(
     dy: real = y - src[e][1]
     dz: real = z - src[e][2]
     r2: real = dx * dx + dy * dy + dz * dz
-    if r2 < rc2:
+    in_reach: bool = r2 < rc2
+    if in_reach:
         w: real = rinv_or_zero(r2, tiny)
         far: List[real] = [0.0] * NF
         far_parts(r2 * scale - 1.0, coef, far)
@@ -134,7 +135,8 @@ def add_staged(
     dy: real = y - tile[at + 1]
     dz: real = z - tile[at + 2]
     r2: real = dx * dx + dy * dy + dz * dz
-    if r2 < rc2:
+    in_reach: bool = r2 < rc2
+    if in_reach:
         w: real = rinv_or_zero(r2, tiny)
         far: List[real] = [0.0] * NF
         far_parts(r2 * scale - 1.0, coef, far)

@@ -54,7 +54,8 @@ def p2p_gm_1d(
             y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
             for c in range(c_begin, c_end):
                 left: real = beyond(a_left, c, h1, y_lo, y_hi)
-                if left > 0.0:
+                column_in_reach: bool = left > 0.0
+                if column_in_reach:
                     c_box, j_box = in_box(c, n1)
                     c_shift: real = j_box * l1 + y_move
                     z_move: real = layer(i_box, j_box, t02, t12)
@@ -110,7 +111,8 @@ def p2p_gm_2d(
                     y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
                     for c in range(c_begin, c_end):
                         left: real = beyond(a_left, c, h1, y_lo, y_hi)
-                        if left > 0.0:
+                        column_in_reach: bool = left > 0.0
+                        if column_in_reach:
                             c_box, j_box = in_box(c, n1)
                             c_shift: real = j_box * l1 + y_move
                             z_move: real = layer(i_box, j_box, t02, t12)
@@ -176,7 +178,8 @@ def p2p_sm_1d(
         y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
         for c in range(c_begin, c_end):
             left: real = beyond(a_left, c, h1, y_lo, y_hi)
-            if left > 0.0:
+            column_in_reach: bool = left > 0.0
+            if column_in_reach:
                 c_box, j_box = in_box(c, n1)
                 c_shift: real = j_box * l1 + y_move
                 z_move: real = layer(i_box, j_box, t02, t12)
@@ -248,7 +251,8 @@ def p2p_sm_2d(
             y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
             for c in range(c_begin, c_end):
                 left: real = beyond(a_left, c, h1, y_lo, y_hi)
-                if left > 0.0:
+                column_in_reach: bool = left > 0.0
+                if column_in_reach:
                     c_box, j_box = in_box(c, n1)
                     c_shift: real = j_box * l1 + y_move
                     z_move: real = layer(i_box, j_box, t02, t12)

@@ -69,7 +69,8 @@ def add_block(
             v: List[real] = [0.0] * NU
             pair(dx[a], dy[a], dz[a], r2[a], w[a], far, s, v)
             for k in range(NU):
-                if r2[a] < rc2:
+                in_reach: bool = r2[a] < rc2
+                if in_reach:
                     acc[r * NU + k] += v[k]
 
 
@@ -143,15 +144,18 @@ def p2p_list(
                 z_move: real = layer(i_box, j_box, t02, t12)
                 e_begin: int = 0
                 e_end: int = 0
-                if left > 0.0 and c < c_end:
+                column_in_reach: bool = left > 0.0 and c < c_end
+                if column_in_reach:
                     # masked lanes have a negative square, and integers that would overflow
                     first, last = reach(pk.fmax(left, 0.0), z_lo - z_move, z_hi - z_move, h2, n2, images)
-                    if last >= p * n2 and first < (p + 1) * n2:
+                    image_in_reach: bool = last >= p * n2 and first < (p + 1) * n2
+                    if image_in_reach:
                         row: int = (a_box * n1 + c_box) * n2
                         e_0, e_1 = run(cell_begin, row, first - p * n2, last - p * n2, n2)
                         e_begin = e_0
                         e_end = e_1
-                if e_begin < e_end:
+                has_sources: bool = e_begin < e_end
+                if has_sources:
                     if final:
                         begin[acc] = e_begin
                         end[acc] = e_end
@@ -192,7 +196,8 @@ def p2p_list(
                             dy = 0.0
                         if dz < 0.0:
                             dz = 0.0
-                        if dx * dx + dy * dy + dz * dz < rc2:
+                        near_box: bool = dx * dx + dy * dy + dz * dz < rc2
+                        if near_box:
                             if final:
                                 found[n + acc] = e
                             acc += 1

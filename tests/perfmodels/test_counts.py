@@ -1,6 +1,8 @@
 """Counts: their arithmetic, and the bytes of the paper's Tables 2 and 4 by hand (Kosmacher et al. 2026, section 5)."""
 
+import ast
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +11,7 @@ from parki import engine
 from parki.cells import CellGrid
 from parki.ewald.kernels import KERNELS
 from parki.ewald.stages import loop_counts
-from parki.perfmodels import convolve, fft, g2p, p2g, p2p
+from parki.perfmodels import clusters, convolve, fft, fmm, g2p, p2g, p2p
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.p2g import Spreading
 from parki.perfmodels.p2p import Near
@@ -35,6 +37,14 @@ def test_counts_add_up_one_after_the_other():
     assert both.fill == pytest.approx(10 / (6 / 0.5 + 4))  # all lanes over the lanes that work
     assert (a + Counts({}, {"l1": 1.0}, launches=1)).fill == 0.5
     assert a.scaled(3.0) == Counts({"fma": 18.0}, {"l1": 24.0}, 3.0, 1, fill=0.5)
+
+
+@pytest.mark.parametrize("module", [loop_counts, clusters, fmm])
+def test_loops_and_conditions_are_counted_by_name(module):
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    keys = [k.value for n in ast.walk(tree) if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)]
+    assert keys
+    assert [key for key in keys if not all(part.isidentifier() for part in key.split(":"))] == []
 
 
 # P2P, Table 2: stokes_comb, sources of 12 numbers.  Each of 27 cells has s sources, all of which count as within rc.
