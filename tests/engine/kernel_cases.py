@@ -137,9 +137,9 @@ class Maker:
             bound = np.array([[*xt[:, a:b].min(axis=1), *xt[:, a:b].max(axis=1)] for a, b in batch], self.dtype)
             coef = 0.1 * self.normal(4 * FAR_PARTS[pair])
             args = {"xt": xt, "src": src, "u": self.zeros(rhs * COMPONENTS[pair], nt), "batch": batch, "bound": bound}
-            args |= {"cell_begin": begin, "coef": coef, "images": 3, "rc": 0.45, "tiny": 0.0}
-            args |= {f"n{d}": m for d, m in enumerate(shape)} | {f"l{d}": 1.0 for d in range(3)}
-            args |= {f"h{d}": 1.0 / m for d, m in enumerate(shape)} | {"t01": 0.3, "t02": -0.4, "t12": 0.2}
+            lattice = (1.0, 1.0, 1.0, 0.3, -0.4, 0.2, *(1.0 / m for m in shape), 0.45)
+            args |= {"cells": np.array([*shape, 3], np.int32), "lattice": np.array(lattice, self.dtype)}
+            args |= {"cell_begin": begin, "coef": coef, "tiny": 0.0}
             slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4, **changes}
             at = {"xs": np.ascontiguousarray(src[:, :3].T)}
             yield "p2p_list", slots | {"RUNS": 5, "CAP": 9, "PIECE": 4, "AHEAD": 2}, 2, args | at

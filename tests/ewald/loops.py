@@ -46,10 +46,9 @@ def near(space, kernel, sums, xt, src, begin, coef, rc, tilts=(0.0, 0.0, 0.0), i
     """Return the near field at targets in any order, `sums` numbers each."""
     batch, bound = batches(xt, 9)
     u = np.full((sums, xt.shape[1]), np.nan)
-    given = {f"n{d}": n for d, n in enumerate(CELLS)} | {f"l{d}": side for d, side in enumerate(BOX)}
-    given |= {f"h{d}": side / n for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True))}
-    given |= dict(zip(("t01", "t02", "t12"), tilts, strict=True))
-    given |= {"batch": batch, "bound": bound, "cell_begin": begin, "coef": coef, "images": images, "rc": rc}
+    widths = (side / n for n, side in zip(CELLS, BOX, strict=True))
+    given = {"cells": np.array([*CELLS, images], np.int32), "lattice": np.array([*BOX, *tilts, *widths, rc])}
+    given |= {"batch": batch, "bound": bound, "cell_begin": begin, "coef": coef}
     if kernel.ir.name == "p2p_list":
         given["xs"] = np.ascontiguousarray(src[:, :3].T)
     policy = TeamPolicy(space, len(batch), 8, 4 if kernel.ir.name.endswith("2d") else 1)

@@ -53,7 +53,7 @@ NT, NS, S, BX, BY, TILE = 4096, 4096, 128, 32, 4, 64
 
 def near_total(variant):
     batches = NT / BX
-    n = Near(NT, NS, batches, 3 * batches, 9 * batches, 9 * batches, 27 * batches, 27 * batches * S / TILE,
+    n = Near(NT, NS, batches, 9 * batches, 9 * batches, 27 * batches, 27 * batches * S / TILE,
              27 * S * batches, 27 * S * batches, 27 * S * NT, 27 * S * NT)  # fmt: skip
     slots = {"TARGETS": BX, "LANES": BY} if variant.endswith("2D") else {}
     slots |= {"TILE": TILE} if variant.startswith("SM") else {}
@@ -117,7 +117,7 @@ def test_the_near_field_takes_sources_past_the_first_level_once_for_a_batch():
 
 
 def test_lanes_whose_targets_are_far_are_not_filled():
-    n = Near(10, 10, 2, 1, 1, 1, 1, 1, met=20, listed=10, looked_at=100, within=40)
+    n = Near(10, 10, 2, 1, 1, 1, 1, met=20, listed=10, looked_at=100, within=40)
     done = SimpleNamespace(operations={"fma": 40.0}, memory=0.0, scratch=0.0, atomics=0.0)
     counts = p2p.counts(TEXT, done, n, 4, 1, 4)
     assert (counts.fill, counts.flops) == (0.5, 23.0)

@@ -42,13 +42,8 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, w
     if whole and not flat:
         size = float(targets)
     inside = _share(n.listed, n.met) if whole else _share(n.within, n.looked_at)
-    turns = {"a": n.slabs / _least(n.batches), "c": _share(n.rows, n.slabs)}
-    turns |= {
-        "column_in_reach": _share(n.columns, n.rows),
-        "p": _share(n.runs, n.columns),
-        "in_reach": inside,
-        "t": size,
-    }
+    turns = {"column": n.rows / _least(n.batches), "column_in_reach": _share(n.columns, n.rows)}
+    turns |= {"p": _share(n.runs, n.columns), "in_reach": inside, "t": size}
     pieces = n.tiles if variant.startswith("SM") else n.runs
     part = _share(met, pieces)
     if flat:  # the last vector of a piece is half empty
@@ -73,11 +68,9 @@ def _listed(n: Near, targets: int, whole: bool) -> Trips:
     size = float(targets) if whole else n.n_targets / teams
     pairs = n.boxed / teams if whole else _share(n.within, n.n_targets)
     turns = {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
-    turns |= {"column_in_reach": _share(n.columns, n.rows), "final": 1.0}
-    turns |= {"image_in_reach": _share(n.runs, n.columns * images)}
-    turns |= {"has_sources": _share(n.runs, n.rows * images), "first_run": lists / images}
-    turns |= {"g": n.runs / teams / lists}
-    turns |= {"g:j": _share(n.met, n.runs)}
+    reached = _share(n.runs, n.rows * images)
+    turns |= {"image_in_reach": reached, "has_sources": reached, "final": 1.0, "first_run": lists / images}
+    turns |= {"g": n.runs / teams / lists, "g:j": _share(n.met, n.runs)}
     turns |= {"near_box": _share(n.boxed, n.met), "in_reach": 1.0}
     turns |= {"q": 0.0, "rest": pairs / lists}
     return Trips(n.batches, turns)

@@ -81,13 +81,9 @@ def field(
         "cell_begin": sources.begin,
         "coef": constant("near-field tables", _far_tables(p)),
         **({"xs": sources.points} if v.p2p == "LIST" else {}),
-        "images": _images(p.rc, box, tilts),
-        "rc": p.rc,
+        "cells": constant("near-field cells", np.array([*sources.grid.shape, _images(p.rc, box, tilts)], np.int32)),
+        "lattice": constant("near-field lattice", np.array([*box, *tilts, *sources.grid.widths, p.rc], p.dtype)),
         "tiny": tiny,
-        **dict(zip(("t01", "t02", "t12"), map(float, tilts), strict=True)),
-        **{f"n{d}": n for d, n in enumerate(sources.grid.shape)},
-        **{f"l{d}": side for d, side in enumerate(box)},
-        **{f"h{d}": w for d, w in enumerate(sources.grid.widths)},
     }
     shape = (v.targets, v.lanes if v.p2p.endswith("2D") else 1)
     unit = near_kernel(p, v, rhs, skew is not None)
