@@ -354,6 +354,7 @@ class Maker:
             yield "grids", slots, 2, shared | more | {"charge": self.normal(2, 27 * (ns - slots["NP"]))}
 
 
+PUBLISHED = ("p2p_sm_2d", "p2g_grid")
 GROUPS = "cells glue direct p2p p2g scattered g2p halo bricks planes convolve trees rows proxy clusters".split()
 
 
@@ -364,7 +365,8 @@ def cases(real):
     groups |= {group: function(maker) for group, function in (energies.GROUPS | fmm.GROUPS).items()}
     for group, launches in groups.items():
         for n, (workunit, slots, league, args) in enumerate(launches):
-            file = workunit if group == "scattered" or workunit == "p2p_list" else group
+            file = workunit if group == "scattered" or workunit in ("p2p_list", *PUBLISHED) else group
+            file = f"published/{file}" if workunit in PUBLISHED else file
             name = workunit if workunit not in fmm.TWICE else f"{group}-{workunit}"
             made[f"{name}-{n}"] = Case(file, workunit, slots, league, args)
     return made
@@ -376,4 +378,6 @@ ALL = {f"{name}-{real}": (case, real) for real in DTYPES for name, case in cases
 def workunits_of(folder):
     """Return all workunits that the kernel files define, as (file, name)."""
     heads = re.compile(r"^@pk\.workunit.*?^def (\w+)\(", re.MULTILINE | re.DOTALL)
-    return {(path.stem, name) for path in folder.glob("*.py") for name in heads.findall(path.read_text("utf-8"))}
+    paths = [*folder.glob("*.py"), *(folder / "published").glob("*.py")]
+    files = {path.relative_to(folder).with_suffix("").as_posix(): path.read_text("utf-8") for path in paths}
+    return {(file, name) for file, text in files.items() for name in heads.findall(text)}

@@ -7,6 +7,7 @@ import pytest
 
 from parki import engine
 from parki.engine.text import source
+from parki.ewald.stages.near import LOOPS
 from tests.engine import kernel_cases
 
 HEAD = "from typing import List\nimport pykokkos as pk\nreal = pk.double\n"
@@ -324,15 +325,16 @@ def test_a_pair_of_a_direct_sum_by_hand(pair):
 
 
 @pytest.mark.parametrize("pair", SCREENED)
-@pytest.mark.parametrize("loop", ["gm_1d", "gm_2d", "sm_1d", "sm_2d"])
+@pytest.mark.parametrize("loop", ["GM-1D", "GM-2D", "SM-1D", "SM-2D"])
 def test_a_pair_of_the_near_field_by_hand(pair, loop):
     slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 16}
-    block = engine.operations(engine.kernel("p2p", f"p2p_{loop}", **slots)).at("in_reach")
+    tree = engine.operations(engine.kernel(*LOOPS[loop], **slots))
+    block = tree.at("in_reach")
     found = dict(block.total().operations)
     assert found.pop("integer") > 0  # integer operations for the places of coefficients
     assert found == {**SCREENED[pair], "rsqrt": 1, "compare": 1}
     # All candidate pairs compute a distance; the shift of an image is subtracted from the target once per run.
-    looked_at = engine.operations(engine.kernel("p2p", f"p2p_{loop}", **slots)).at("j" if "sm" in loop else "e")
+    looked_at = tree.at("j" if "SM" in loop else "e")
     assert {k: looked_at.own[("operation", k, True)] for k in ("add", "mul", "fma", "compare")} == {
         "add": 3, "mul": 1, "fma": 2, "compare": 1,
     }  # fmt: skip

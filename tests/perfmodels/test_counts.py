@@ -10,7 +10,7 @@ import pytest
 from parki import engine
 from parki.cells import CellGrid
 from parki.ewald.kernels import KERNELS
-from parki.ewald.stages import loop_counts
+from parki.ewald.stages import loop_counts, near, spread
 from parki.perfmodels import clusters, convolve, fft, fmm, g2p, p2g, p2p
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.p2g import Spreading
@@ -57,8 +57,8 @@ def near_total(variant):
              27 * S * batches, 27 * S * batches, 27 * S * NT, 27 * S * NT)  # fmt: skip
     slots = {"TARGETS": BX, "LANES": BY} if variant.endswith("2D") else {}
     slots |= {"TILE": TILE} if variant.startswith("SM") else {}
-    name = "p2p_" + variant.lower().replace("-", "_")
-    block = engine.operations(engine.kernel("p2p", name, pair="pair/stokes_comb", SCREENED=True, TERMS=16, **slots))
+    unit = engine.kernel(*near.LOOPS[variant], pair="pair/stokes_comb", SCREENED=True, TERMS=16, **slots)
+    block = engine.operations(unit)
     told = loop_counts.near(variant, n, 12, 3, BX, BY)
     return block.total(told.of).scaled(told.teams), n
 
@@ -129,10 +129,8 @@ N, P, DEGREE, RUN, ZT = 2000, 8, 6, 16, 8
 
 
 def spread_total(variant, e=(64, 64, 64), runs=None):
-    files = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid", "BLOCK": "p2g"}
     slots = {"NC": 4, "COMB": True, "NS": 9, "P": P, "DEGREE": DEGREE}
-    name = "p2g_block" if variant == "BLOCK" else files[variant]
-    block = engine.operations(engine.kernel(files[variant], name, **slots))
+    block = engine.operations(engine.kernel(*spread.LOOPS[variant], **slots))
     s = Spreading(N, 12, 4, P, math.prod(e), (P / 2, P / 2, P / 2))
     cells = SimpleNamespace(shape=tuple(2 * m // P for m in e))
     told = loop_counts.spread(variant, s, cells, e, runs or loop_counts.Runs(1.0))

@@ -13,7 +13,11 @@ from parki.ewald.choice.variants import Variants
 from parki.ewald.stages import radial
 from parki.ewald.stages.points import coincident
 
-LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
+#: Kernel file and workunit of each variant.
+LOOPS = {
+    "LIST": ("p2p_list", "p2p_list"), "GM-1D": ("p2p", "p2p_gm_1d"), "GM-2D": ("p2p", "p2p_gm_2d"),
+    "SM-1D": ("p2p", "p2p_sm_1d"), "SM-2D": ("published/p2p_sm_2d", "p2p_sm_2d"),
+}  # fmt: skip
 AHEAD = {1: 3, 2: 3}  # sources of a list computed at once, by number of far parts: as many as vector registers hold
 
 
@@ -23,9 +27,9 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
     pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
     if v.p2p == "LIST":
         ahead = {"AHEAD": AHEAD.get(len(p.kernel.far), 2)}
-        return engine.kernel("p2p_list", "p2p_list", real=p.dtype, hints=p.kernel.hints, **ahead, **pair)
+        return engine.kernel(*LOOPS["LIST"], real=p.dtype, hints=p.kernel.hints, **ahead, **pair)
     slots = {"TARGETS": v.targets, "LANES": v.lanes} if v.p2p.endswith("2D") else {}
-    return engine.kernel("p2p", LOOPS[v.p2p], real=p.dtype, **pair, **slots)
+    return engine.kernel(*LOOPS[v.p2p], real=p.dtype, **pair, **slots)
 
 
 @dataclass(frozen=True)
