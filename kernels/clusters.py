@@ -54,7 +54,8 @@ def ranges(
         x: real = 0.0
         y: real = 0.0
         z: real = 0.0
-        if m > 0:
+        at_proxies: bool = m > 0
+        if at_proxies:
             x = real(box[node][0]) + real(box[node][3]) * place[m - 1][proxy(t, m, 0)]
             y = real(box[node][1]) + real(box[node][4]) * place[m - 1][proxy(t, m, 1)]
             z = real(box[node][2]) + real(box[node][5]) * place[m - 1][proxy(t, m, 2)]
@@ -99,7 +100,8 @@ def grids(
         x: real = 0.0
         y: real = 0.0
         z: real = 0.0
-        if m > 0:
+        at_proxies: bool = m > 0
+        if at_proxies:
             x = real(box[node][3]) * place[m - 1][proxy(t, m, 0)]
             y = real(box[node][4]) * place[m - 1][proxy(t, m, 1)]
             z = real(box[node][5]) * place[m - 1][proxy(t, m, 2)]

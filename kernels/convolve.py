@@ -37,7 +37,8 @@ def one_mode(spec: pk.View4D[real], m: int, b: int, j: int, x: real, y: real, z:
     nx: real = x * k
     ny: real = y * k
     nz: real = z * k
-    if k == 0.0:
+    is_constant: bool = k == 0.0
+    if is_constant:
         nz = 1.0
     v: List[real] = [0.0] * (2 * NIN)
     w: List[real] = [0.0] * (2 * NOUT)
@@ -61,7 +62,8 @@ def convolve(
     m: int = t // rows
     b: int = t % rows
     a: int = first + m
-    if a < count:
+    has_plane: bool = a < count
+    if has_plane:
         row: int = b
         if not SKEW:
             if b > rows // 2:

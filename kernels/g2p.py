@@ -130,7 +130,8 @@ def g2p_target(
 
                 v: real = pk.parallel_reduce(pk.ThreadVectorRange(team, P), total)
                 to: int = row + c
-                if q >= SLOPE:
+                is_slope: bool = q >= SLOPE
+                if is_slope:
                     to = row + FIRST + 3 * c + q - SLOPE
 
                 def store():

@@ -57,7 +57,8 @@ def forward(
             zi: List[real] = [0.0] * P
             for y in range(P):
                 at: int = c * M + column[x * P + y]
-                if x == 0 or x == P - 1 or y == 0 or y == P - 1:
+                on_rim: bool = x == 0 or x == P - 1 or y == 0 or y == P - 1
+                if on_rim:
                     for z in range(P):
                         zr[y] += given[o][at + z][i] * cosine[k][z]
                         zi[y] -= given[o][at + z][i] * sine[k][z]
@@ -279,7 +280,8 @@ def backward(
                     ei[j] = half[(x * F + j) * 16 + 8 + i]
                     dr[j] = er[j]
                     di[j] = ei[j]
-                    if k > 0:
+                    has_mirror: bool = k > 0
+                    if has_mirror:
                         br: real = half[(x * F + F - j) * 16 + i]
                         bi: real = half[(x * F + F - j) * 16 + 8 + i]
                         er[j] += br
@@ -295,7 +297,8 @@ def backward(
                         vr -= di[j] * sine[j][y]
                         vi += dr[j] * sine[j][y]
                     at: int = c * M + column[x * P + y]
-                    if x == 0 or x == P - 1 or y == 0 or y == P - 1:
+                    on_rim: bool = x == 0 or x == P - 1 or y == 0 or y == P - 1
+                    if on_rim:
                         for z in range(P):
                             made[o][at + z][i] += vr * cosine[k][z] - vi * sine[k][z]
                     else:

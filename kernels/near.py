@@ -1,10 +1,16 @@
-"""Arithmetic that all loops of the near field share: the cells that a batch of targets reaches, and one source.
+"""Near field of an Ewald sum: the walk over the columns of cells that a batch of targets reaches, and one source.
 
 Cells and images of the box are counted without wrapping, so any cutoff is right in any box.
 
 The box is a brick of sides l0, l1, l2.  With SKEW it repeats by the lattice vectors (l0, t01, t02), (0, l1, t12) and
 (0, 0, l2), in layers that are shifted against each other: these bricks fill space too, and the cells divide the brick.
 An image i in x also moves y and z, by i t01 and i t02, and an image j in y moves z by j t12.
+
+All loops take the geometry as two views:
+
+    cells = n0, n1, n2, images: cells along each axis; a number above the number of box sides by which rc and the tilts
+            t reach beyond the box
+    lattice = l0, l1, l2, t01, t02, t12, h0, h1, h2, rc: sides of the box, tilts, sides of a cell, cutoff
 
 Right-hand sides share the quantities that depend on the distance alone: the far parts and 1/r.
 """
@@ -25,13 +31,9 @@ SUMS = RHS * NU  # numbers of a target, right-hand sides in the same order
 
 
 @pk.function
-def slabs(
-    bound: pk.View2D[real], b: int, d: int, moved: real, rc: real, h: real
-) -> Tuple[real, real, int, int]:  # fmt: skip
-    """Return batch b along axis d, seen from a moved image: lowest, highest coordinate, first slab within rc, end."""
-    lo: real = bound[b][d] - moved
-    hi: real = bound[b][3 + d] - moved
-    return lo, hi, int(pk.floor((lo - rc) / h)), int(pk.floor((hi + rc) / h)) + 1
+def slabs(lo: real, hi: real, rc: real, h: real) -> Tuple[int, int]:
+    """Return the first slab of cells within rc of [lo, hi], and the end."""
+    return int(pk.floor((lo - rc) / h)), int(pk.floor((hi + rc) / h)) + 1
 
 
 @pk.function
@@ -65,15 +67,60 @@ def reach(left: real, lo: real, hi: real, h: real, n: int, images: int) -> Tuple
 
 
 @pk.function
-def run(cell_begin: pk.View1D[pk.int32], row: int, first: int, last: int, n: int) -> Tuple[int, int]:
-    """Return begin and end of the sources in cells first to last of a column, clipped to the box."""
-    lowest: int = first
-    if lowest < 0:
-        lowest = 0
-    highest: int = last
-    if highest > n - 1:
-        highest = n - 1
-    return cell_begin[row + lowest], cell_begin[row + highest + 1]
+def all_columns(bound: pk.View2D[real], b: int, nt: int, lattice: pk.View1D[real]) -> Tuple[int, int, int]:
+    """Return the first slab along x that batch b of nt targets reaches, the columns of a slab, and all columns."""
+    first, end = slabs(bound[b][0], bound[b][3], lattice[9], lattice[6])
+    across: int = int(pk.floor((bound[b][4] - bound[b][1] + 2.0 * lattice[9]) / lattice[7])) + 2
+    columns: int = 0
+    if nt > 0:
+        columns = (end - first) * across
+    return first, across, columns
+
+
+@pk.function
+def nth_column(
+    j: int, first: int, across: int, bound: pk.View2D[real], b: int, cells: pk.View1D[pk.int32],
+    lattice: pk.View1D[real],
+) -> Tuple[bool, int, int, int, real, real, real]:  # fmt: skip
+    """Return column j of `all_columns`, and whether batch b reaches it.
+
+    A column is its first cell in the box, its first and last cell within reach, counted from the lowest image along z,
+    and the shift of its image, without that along z due to the image along z.
+    """
+    layers: int = int(pk.floor((real(j) + 0.5) / real(across)))
+    a: int = first + layers
+    a_box, i_box = in_box(a, cells[0])
+    a_left: real = beyond(lattice[9] * lattice[9], a, lattice[6], bound[b][0], bound[b][3])
+    y_move: real = layer(i_box, 0.0, lattice[3], 0.0)
+    y_lo: real = bound[b][1] - y_move
+    y_hi: real = bound[b][4] - y_move
+    c_begin, c_end = slabs(y_lo, y_hi, lattice[9], lattice[7])
+    c: int = c_begin + j - layers * across
+    left: real = beyond(a_left, c, lattice[7], y_lo, y_hi)
+    c_box, j_box = in_box(c, cells[1])
+    z_move: real = layer(i_box, j_box, lattice[4], lattice[5])
+    # columns out of reach have a negative square, and integers that would overflow
+    lowest, highest = reach(
+        pk.fmax(left, 0.0), bound[b][2] - z_move, bound[b][5] - z_move, lattice[8], cells[2], cells[3]
+    )
+    within: bool = left > 0.0 and c < c_end
+    row: int = (a_box * cells[1] + c_box) * cells[2]
+    return within, row, lowest, highest, i_box * lattice[0], j_box * lattice[1] + y_move, z_move
+
+
+@pk.function
+def run(
+    cell_begin: pk.View1D[pk.int32], row: int, lowest: int, highest: int, p: int, z_move: real,
+    cells: pk.View1D[pk.int32], lattice: pk.View1D[real],
+) -> Tuple[int, int, real]:  # fmt: skip
+    """Return begin and end of the sources of a column that are in image p along z, and the image's shift along z."""
+    first: int = lowest - p * cells[2]
+    if first < 0:
+        first = 0
+    last: int = highest - p * cells[2]
+    if last > cells[2] - 1:
+        last = cells[2] - 1
+    return cell_begin[row + first], cell_begin[row + last + 1], real(p - cells[3]) * lattice[2] + z_move
 
 
 @pk.function
@@ -112,7 +159,8 @@ def add_source(
     dy: real = y - src[e][1]
     dz: real = z - src[e][2]
     r2: real = dx * dx + dy * dy + dz * dz
-    if r2 < rc2:
+    in_reach: bool = r2 < rc2
+    if in_reach:
         w: real = rinv_or_zero(r2, tiny)
         far: List[real] = [0.0] * NF
         far_parts(r2 * scale - 1.0, coef, far)
@@ -134,7 +182,8 @@ def add_staged(
     dy: real = y - tile[at + 1]
     dz: real = z - tile[at + 2]
     r2: real = dx * dx + dy * dy + dz * dz
-    if r2 < rc2:
+    in_reach: bool = r2 < rc2
+    if in_reach:
         w: real = rinv_or_zero(r2, tiny)
         far: List[real] = [0.0] * NF
         far_parts(r2 * scale - 1.0, coef, far)

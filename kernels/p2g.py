@@ -89,7 +89,8 @@ def p2g_block(
                     along_y: real = 0.0
                     along_z: real = 0.0
                     if COMB:
-                        if own < 3:
+                        is_vector: bool = own < 3
+                        if is_vector:
                             if SINGLE:
                                 size = real(src[e][f + own])
                             along_x = real(src[e][q + own] * src[e][along_n] + src[e][n + own] * src[e][along_q])

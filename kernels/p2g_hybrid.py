@@ -67,7 +67,8 @@ def p2g_hybrid(
             tx: real = offset(src[e_begin + t][0], s0)
             ty: real = offset(src[e_begin + t][1], s1)
             tz: real = offset(src[e_begin + t][2], s2)
-            if k < P:
+            in_plane: bool = k < P
+            if in_plane:
                 wx: real = tap(window, k, tx)
                 wy: real = tap(window, k, ty)
                 win[at + k] = wx
@@ -79,7 +80,8 @@ def p2g_hybrid(
                     win[at + SLOPES + P + k] = gy
             wz: real = 0.0
             gz: real = 0.0
-            if k >= ZT - 1 and k < P + ZT - 1:
+            tap_along_z: bool = k >= ZT - 1 and k < P + ZT - 1
+            if tap_along_z:
                 wz = tap(window, k - (ZT - 1), tz)
                 if COMB:
                     gz = slope_tap(slope, k - (ZT - 1), tz, s2)
@@ -109,7 +111,8 @@ def p2g_hybrid(
                     i: int = x - first[3 * t]
                     j: int = y - first[3 * t + 1]
                     k: int = z - first[3 * t + 2] + (ZT - 1)
-                    if i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P + ZT - 1:
+                    in_window: bool = i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P + ZT - 1
+                    if in_window:
                         at: int = t * WIN
                         v: List[real] = [0.0] * NM
                         for c in range(NM):
@@ -132,7 +135,8 @@ def p2g_hybrid(
                                     acc[c * ZT + n] += tilt[c] * gz
                 for c in range(NC):
                     for n in range(ZT):
-                        if z + n < nz and acc[c * ZT + n] != 0.0:
+                        touched: bool = z + n < nz and acc[c * ZT + n] != 0.0
+                        if touched:
                             pk.atomic_add(
                                 grid, [r * NC + c, x_first + x, y_first + y, z_first + z + n], acc[c * ZT + n]
                             )

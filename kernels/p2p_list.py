@@ -11,7 +11,7 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.near import RHS, SKEW, SUMS, TERMS, add_source, beyond, in_box, layer, reach, run, slabs
+from parki.kernels.near import RHS, SKEW, SUMS, TERMS, add_source, all_columns, nth_column, reach, run
 from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 
@@ -69,7 +69,8 @@ def add_block(
             v: List[real] = [0.0] * NU
             pair(dx[a], dy[a], dz[a], r2[a], w[a], far, s, v)
             for k in range(NU):
-                if r2[a] < rc2:
+                in_reach: bool = r2[a] < rc2
+                if in_reach:
                     acc[r * NU + k] += v[k]
 
 
@@ -88,18 +89,16 @@ def add_block(
 def p2p_list(
     team: pk.TeamMember, xt: pk.View2D[real], xs: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real],
     batch: pk.View2D[pk.int32], bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real],
-    n0: int, n1: int, n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real,
-    h1: real, h2: real, rc: real, tiny: real,
+    cells: pk.View1D[pk.int32], lattice: pk.View1D[real], tiny: real,
 ):  # fmt: skip
     """Set u[:, i] to the near field at target i; xs[:, e] is the position of source e."""
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
-    rc2: real = rc * rc
+    n2: int = cells[2]
+    rc2: real = lattice[9] * lattice[9]
     scale: real = 2.0 / rc2
-    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, 0.0, rc, h0)
-    z_lo: real = bound[b][2]
-    z_hi: real = bound[b][5]
+    first_slab, across, columns = all_columns(bound, b, nt, lattice)
     found: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CAP)
     begin: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), RUNS)
     end: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), RUNS)
@@ -108,14 +107,10 @@ def p2p_list(
     shift_x: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
     shift_y: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
     shift_z: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
-    across: int = int(pk.floor((bound[b][4] - bound[b][1] + 2.0 * rc) / h1)) + 2
-    columns: int = 0
-    if nt > 0:
-        columns = (a_end - a_begin) * across
     p_begin: int = 0
-    p_end: int = 2 * images + 1
+    p_end: int = 2 * cells[3] + 1
     if not SKEW:
-        lowest, highest = reach(rc2, z_lo, z_hi, h2, n2, images)
+        lowest, highest = reach(rc2, bound[b][2], bound[b][5], lattice[8], n2, cells[3])
         p_begin = lowest // n2
         p_end = highest // n2 + 1
 
@@ -131,33 +126,23 @@ def p2p_list(
                 some = RUNS
 
             def meet(j: int, acc: pk.Acc[int], final: bool):
-                layers: int = int(pk.floor((real(column + j) + 0.5) / real(across)))
-                a: int = a_begin + layers
-                a_box, i_box = in_box(a, n0)
-                a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
-                y_move: real = layer(i_box, 0.0, t01, 0.0)
-                y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
-                c: int = c_begin + column + j - layers * across
-                left: real = beyond(a_left, c, h1, y_lo, y_hi)
-                c_box, j_box = in_box(c, n1)
-                z_move: real = layer(i_box, j_box, t02, t12)
+                column_in_reach, row, first, last, x_shift, y_shift, z_move = nth_column(
+                    column + j, first_slab, across, bound, b, cells, lattice
+                )
                 e_begin: int = 0
                 e_end: int = 0
-                if left > 0.0 and c < c_end:
-                    # masked lanes have a negative square, and integers that would overflow
-                    first, last = reach(pk.fmax(left, 0.0), z_lo - z_move, z_hi - z_move, h2, n2, images)
-                    if last >= p * n2 and first < (p + 1) * n2:
-                        row: int = (a_box * n1 + c_box) * n2
-                        e_0, e_1 = run(cell_begin, row, first - p * n2, last - p * n2, n2)
-                        e_begin = e_0
-                        e_end = e_1
-                if e_begin < e_end:
+                z_shift: real = 0.0
+                image_in_reach: bool = column_in_reach and last >= p * n2 and first < (p + 1) * n2
+                if image_in_reach:
+                    e_begin, e_end, z_shift = run(cell_begin, row, first, last, p, z_move, cells, lattice)
+                has_sources: bool = e_begin < e_end
+                if has_sources:
                     if final:
                         begin[acc] = e_begin
                         end[acc] = e_end
-                        shift_x[acc] = i_box * l0
-                        shift_y[acc] = j_box * l1 + y_move
-                        shift_z[acc] = real(p - images) * l2 + z_move
+                        shift_x[acc] = x_shift
+                        shift_y[acc] = y_shift
+                        shift_z[acc] = z_shift
                     acc += 1
 
             runs: int = pk.parallel_scan(pk.TeamThreadRange(team, some), meet)
@@ -174,12 +159,12 @@ def p2p_list(
                     m: int = end[g] - e_first
                     if m > PIECE:
                         m = PIECE
-                    cx: real = 0.5 * (x_lo + x_hi) - shift_x[g]
+                    cx: real = 0.5 * (bound[b][0] + bound[b][3]) - shift_x[g]
                     cy: real = 0.5 * (bound[b][1] + bound[b][4]) - shift_y[g]
-                    cz: real = 0.5 * (z_lo + z_hi) - shift_z[g]
-                    hx: real = 0.5 * (x_hi - x_lo)
+                    cz: real = 0.5 * (bound[b][2] + bound[b][5]) - shift_z[g]
+                    hx: real = 0.5 * (bound[b][3] - bound[b][0])
                     hy: real = 0.5 * (bound[b][4] - bound[b][1])
-                    hz: real = 0.5 * (z_hi - z_lo)
+                    hz: real = 0.5 * (bound[b][5] - bound[b][2])
 
                     def keep(j: int, acc: pk.Acc[int], final: bool):
                         e: int = e_first + j
@@ -192,7 +177,8 @@ def p2p_list(
                             dy = 0.0
                         if dz < 0.0:
                             dz = 0.0
-                        if dx * dx + dy * dy + dz * dz < rc2:
+                        near_box: bool = dx * dx + dy * dy + dz * dz < rc2
+                        if near_box:
                             if final:
                                 found[n + acc] = e
                             acc += 1

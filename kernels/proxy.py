@@ -35,7 +35,8 @@ def lagrange(x: real, nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double]
 def unit(x: pk.double, centre: pk.double, half: pk.double) -> real:
     """Map a coordinate in a cluster's box to [-1, 1]."""
     v: real = 0.0
-    if half > 0.0:
+    has_extent: bool = half > 0.0
+    if has_extent:
         v = real((x - centre) / half)
     return v
 
@@ -169,13 +170,15 @@ def transfer(
             if ANTERPOLATE:
                 x: real = unit(box[c][d] + box[c][3 + d] * nodes[m - 1][i], to_box[to][d], to_box[to][3 + d])
                 for k in range(n):
-                    if k != j:
+                    other_made: bool = k != j
+                    if other_made:
                         v *= x - real(nodes[n - 1][k])
                 v *= real(weights[n - 1][j])
             else:
                 y: real = unit(to_box[to][d] + to_box[to][3 + d] * nodes[n - 1][j], box[c][d], box[c][3 + d])
                 for k in range(m):
-                    if k != i:
+                    other_given: bool = k != i
+                    if other_given:
                         v *= y - real(nodes[m - 1][k])
                 v *= real(weights[m - 1][i])
             values[e] = v

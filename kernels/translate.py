@@ -56,7 +56,8 @@ def fold(
             if G == 8:
                 combine(v)
             for g in range(G):
-                if row[e][g] >= 0:
+                has_row: bool = row[e][g] >= 0
+                if has_row:
                     made[q][row[e][g]][lane] = weight[0][o] * v[g]
 
         pk.parallel_for(pk.ThreadVectorRange(team, 8), sibling)
@@ -79,12 +80,14 @@ def unfold(
         def sibling(lane: int):
             v: List[real] = [0.0] * G
             for g in range(G):
-                if row[e][g] >= 0:
+                has_row: bool = row[e][g] >= 0
+                if has_row:
                     v[g] = weight[1][o] * given[q][row[e][g]][lane]
             if G == 8:
                 combine(v)
             for g in range(G):
-                if own[o][g] >= 0:
+                is_first: bool = own[o][g] >= 0
+                if is_first:
                     value[q][first + own[o][g]][lane] = v[g]
 
         pk.parallel_for(pk.ThreadVectorRange(team, 8), sibling)
@@ -111,7 +114,8 @@ def fold_children(
         def sibling(lane: int):
             b: int = below[q][lane]
             v: List[real] = [0.0] * 8
-            if b >= 0:
+            has_children: bool = b >= 0
+            if has_children:
                 for g in range(8):
                     v[g] = value[b][k * points + image[g][j]][g]
             if G == 8:
@@ -143,7 +147,8 @@ def unfold_children(
                 v[g] = given[q][row[k][g] + j][lane]
             if G == 8:
                 combine(v)
-            if b >= 0:
+            has_children: bool = b >= 0
+            if has_children:
                 for g in range(8):
                     value[b][k * points + image[g][j]][g] += v[g]
 
@@ -204,7 +209,8 @@ def products(
             acc: List[real] = [0.0] * (OCTETS * ROWS)
             multiply(table, line, columns, given, first, octets, read, lane, acc)
             for a in range(OCTETS):
-                if first + a < octets:
+                has_octet: bool = first + a < octets
+                if has_octet:
                     for r in range(ROWS):
                         if r < left:
                             if ADD:
@@ -265,7 +271,8 @@ def solve(
                     for a in range(OCTETS):
                         acc[a * ROWS + r] += m * x[a]
             for a in range(OCTETS):
-                if first + a < octets:
+                has_octet: bool = first + a < octets
+                if has_octet:
                     for r in range(ROWS):
                         if r < inside:
                             made[first + a][top + r][lane] = acc[a * ROWS + r]

@@ -1,7 +1,8 @@
-"""Numbers per source and per result that a caller's kernels declare: ``NS`` and ``NU`` of a file or a module."""
+"""Numbers per source and per result that pair functions declare: ``NS`` and ``NU`` of a file or a module."""
 
 import ast
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,16 @@ from parki.engine import kernel_files
 
 NAMES = ("NS", "NU")
 EXPECTED = "expected a number of components, as 3"
+
+
+def of_kernel(name: str) -> tuple[int, int]:
+    """Return ``NS`` and ``NU`` of a pair function of parki, as in ``pair/laplace``, whose file states both as numbers.
+
+    Only these two lines are read, as all pairs are made when they are imported.
+    """
+    text = kernel_files.package_place(name).path.read_text("utf-8")
+    strengths, result = (int(value) for value in re.findall(r"^(?:NS|NU) = (\d+)\b", text, re.MULTILINE))
+    return strengths, result
 
 
 def of_path(path: str | os.PathLike) -> tuple[str, int, int, str]:

@@ -266,33 +266,38 @@ class Pair:
         return self.alias or self.name
 
 
+def _pair(name: str, file: str, *names: str, normals: bool = False, smooth: bool = True, **more: Any) -> Pair:
+    """Return the pair of a pair function of parki, whose file states the numbers of a source and of a result."""
+    strengths, result = counts.of_kernel(file)
+    dens, more = strengths - 3 * normals - len(names), more | {"normals": normals, "names": names, "smooth": smooth}
+    return Pair(name, dens, result, file, **more)
+
+
 def _radial(name: str, *names: str, **more: Any) -> Pair:
     """Return a pair u = q φ(r) with φ in a file of this name."""
     return Pair(name, 1, 1, "pair/radial", names=names, slots=(("radial", f"radial/{name}"),), **more)
 
 
-_SMOOTH = {"smooth": True}
 _FINITE = {"smooth": True, "singular": False}
-
-LAPLACE = Pair("laplace", 1, 1, "pair/laplace", **_SMOOTH)
-STOKES_SL = Pair("stokes_sl", 3, 3, "pair/stokeslet", **_SMOOTH)
-STOKES_DL = Pair("stokes_dl", 3, 3, "pair/stresslet", normals=True, **_SMOOTH)
-STOKES_COMB = Pair("stokes_comb", 6, 3, "pair/stokes_comb", normals=True, **_SMOOTH)
-STOKES_GRAD = Pair("stokes_grad", 3, 9, "pair/stokes_grad", **_SMOOTH)
+LAPLACE = _pair("laplace", "pair/laplace")
+STOKES_SL = _pair("stokes_sl", "pair/stokeslet")
+STOKES_DL = _pair("stokes_dl", "pair/stresslet", normals=True)
+STOKES_COMB = _pair("stokes_comb", "pair/stokes_comb", normals=True)
+STOKES_GRAD = _pair("stokes_grad", "pair/stokes_grad")
 
 #: Every pair that comes with parki, by name.
 PAIRS: dict[str, Pair] = {
     pair.name: pair
     for pair in (
         LAPLACE,
-        Pair("laplace_grad", 1, 3, "pair/laplace_grad", **_SMOOTH),
-        Pair("laplace_dipole", 3, 1, "pair/dipole", **_SMOOTH),
+        _pair("laplace_grad", "pair/laplace_grad"),
+        _pair("laplace_dipole", "pair/dipole"),
         STOKES_SL,
         STOKES_DL,
         STOKES_COMB,
-        Pair("stokes_pressure", 3, 1, "pair/stokes_pressure", **_SMOOTH),
+        _pair("stokes_pressure", "pair/stokes_pressure"),
         STOKES_GRAD,
-        Pair("yukawa", 1, 1, "pair/yukawa", names=("kappa",), **_SMOOTH),
+        _pair("yukawa", "pair/yukawa", "kappa"),
         _radial("regularised_coulomb", "epsilon", **_FINITE),
         _radial("regularised_yukawa", "kappa", "epsilon", **_FINITE),
         _radial("oscillatory", "k", parameters=(math.pi,), singular=False),
@@ -301,21 +306,17 @@ PAIRS: dict[str, Pair] = {
         _radial("inverse_quadratic", "width", **_FINITE),
         _radial("biharmonic", **_FINITE),
         _radial("thin_plate", "unit", parameters=(1.0,), **_FINITE),
-        Pair("rotlet", 3, 3, "pair/rotlet", **_SMOOTH),
-        Pair("regularised_stokeslet", 3, 3, "pair/regularised_stokeslet", names=("epsilon",), **_FINITE),
-        Pair("rpy", 3, 3, "pair/rpy", names=("radius",), core=(2.0,), **_FINITE),
+        _pair("rotlet", "pair/rotlet"),
+        _pair("regularised_stokeslet", "pair/regularised_stokeslet", "epsilon", **_FINITE),
+        _pair("rpy", "pair/rpy", "radius", core=(2.0,), **_FINITE),
     )
 }
-_ALIASES = {"coulomb": LAPLACE, "stokeslet": STOKES_SL, "stresslet": STOKES_DL}
-PAIRS |= {alias: replace(pair, alias=alias) for alias, pair in _ALIASES.items()}
+for _alias, _named in (("coulomb", LAPLACE), ("stokeslet", STOKES_SL), ("stresslet", STOKES_DL)):
+    PAIRS[_alias] = replace(_named, alias=_alias)
 
 _ONE_WAY = {"pair/stresslet", "pair/stresslet_tensor", "pair/stokes_comb", "pair/stokes_comb_tensor"}
 _RADIAL = {"pair/laplace": "radial/coulomb", "pair/yukawa": "radial/yukawa", "pair/radial": "radial/coulomb"}
-_LINEAR = {
-    STOKES_DL.pair: Pair("stresslet_tensor", 6, 3, "pair/stresslet_tensor", **_SMOOTH),
-    STOKES_COMB.pair: Pair("stokes_comb_tensor", 9, 3, "pair/stokes_comb_tensor", **_SMOOTH),
-}
-
+_LINEAR = {p: _pair(f"{p}_tensor".removeprefix("pair/"), f"{p}_tensor") for p in (STOKES_DL.pair, STOKES_COMB.pair)}
 
 #: A kernel as calls take it; at run time also text that is an absolute path or ends in ``.py``.
 KernelLike = KernelName | os.PathLike[str] | Callable[..., None] | Pair

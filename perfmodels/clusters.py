@@ -180,7 +180,7 @@ def _turns(lists: Lists, together: int) -> dict[str, float]:
     n, looked = float(targets.sum()), float(targets @ lists.places)
     size = lists.pairs / looked
     blocks, rest = (size / together, 0.0) if together else (0.0, size)
-    return {"t": n / len(targets), "t:j": looked / n, "t:j:block": blocks, "t:j:e": rest, "m > 0": lists.proxies}
+    return {"t": n / len(targets), "t:j": looked / n, "t:j:block": blocks, "t:j:e": rest, "at_proxies": lists.proxies}
 
 
 def _together(text: LoopText) -> int:
@@ -217,7 +217,7 @@ def leaves(text: LoopText, sizes: NDArray[Any], block: int, row: int, held: int,
     if not len(sizes):
         return Counts()
     n, blocks = float(sizes.mean()), float((-(-sizes // block)).mean())
-    trips = {"begin": blocks, "t": n / blocks, "e": n / blocks, "half > 0.0": 1.0}
+    trips = {"begin": blocks, "t": n / blocks, "e": n / blocks, "has_extent": 1.0}
     found = of_teams(text, trips, len(sizes), lanes, device)
     moved = itemsize * len(sizes) * (n * row + held)
     return Counts(found.operations, levels(found, moved, moved, device), found.atomics, 1)
@@ -233,7 +233,7 @@ def transferred(
     # Three loops of one name each make a plane's values of one more direction; the average of their turns is given.
     direction = (m * m + n * m + n * n) / 3
     trips = {"c": it.clusters / it.items, "c:e": 3 * m * n, "j0": n, "j0:e": direction, "i": m, "k": n if up else m}
-    trips |= {"half > 0.0": 1.0, "k != j": 1 - 1 / n, "k != i": 1 - 1 / m}
+    trips |= {"has_extent": 1.0, "other_made": 1 - 1 / n, "other_given": 1 - 1 / m}
     found = of_teams(text, trips, it.items, lanes, device)
     moved = itemsize * components * (it.clusters * m**3 + 2 * it.items * n**3)
     return Counts(found.operations, levels(found, moved, moved, device), found.atomics, it.launches)

@@ -209,7 +209,7 @@ def _dense(
         up = step == "to_parent"
         components, side = (n.equivalent, equivalent) if up else (n.check, check)
         text = texts.dense["fold_children" if up else "unfold_children"]
-        trips = {"e": components * n.points, "b >= 0": filled}
+        trips = {"e": components * n.points, "has_children": filled}
         moved = size * 2 * SIBLINGS * side
         one = _of_octets(text, trips, level.octets, moved, launch)
         moved = size * (matrix.columns + matrix.rows) * (2 if up else 1)
@@ -221,7 +221,7 @@ def _dense(
 def _folding(text: LoopText, n: FmmSizes, components: int, moved: float, launch: OctetLaunch) -> Counts:
     """Count the conversion of surface values to class values, or back."""
     share = n.points / (SIBLINGS * n.orbits)
-    trips = {"e": components * n.orbits, "row[e][g] >= 0": share, "own[o][g] >= 0": share}
+    trips = {"e": components * n.orbits, "has_row": share, "is_first": share}
     return _of_octets(text, trips, launch.octets, moved, launch)
 
 
@@ -233,7 +233,7 @@ def _products(
     teams = matrix.classes * -(-octets // together)
     trips = {"t": matrix.tiles / matrix.classes / stages, "j": matrix.turns / matrix.tiles}
     share = octets / (together * -(-octets // together))
-    trips |= {"first + a < octets": share}
+    trips |= {"has_octet": share}
     return _of_octets(text, trips, teams, moved, replace(launch, filled=launch.filled * share))
 
 
@@ -250,8 +250,8 @@ def _transforms(texts: FmmTexts, n: FmmSizes, it: TranslationLevel, itemsize: in
     """Count the transforms of equivalents to spectra, and of spectra to check values."""
     p, f = n.order, 2 * n.order - 1
     rim = (4 * p - 4) / p**2
-    trips = {"x": p, "ky": ((p - 1) * f + p) / p, "k": p / it.groups, "k > 0": (p - 1) / p}
-    trips |= {"x == 0 or x == P - 1 or y == 0 or y == P - 1": rim}
+    trips = {"x": p, "ky": ((p - 1) * f + p) / p, "k": p / it.groups, "has_mirror": (p - 1) / p}
+    trips |= {"on_rim": rim}
     found = Counts()
     for text, components, octets, teams in (
         (texts.forward, n.equivalent, it.sources, p),

@@ -20,9 +20,9 @@ class Near:
         Points.
     batches
         Batches of targets.
-    slabs, rows, columns, runs
-        Layers of cells along x, columns along z in these, columns within reach, and runs of sources that these columns
-        form in the box and its images.
+    rows, columns, runs
+        Columns of cells along z, columns within reach, and runs of sources that these columns form in the box and its
+        images.
     tiles
         Pieces that the runs are cut into, each of at most as many sources as scratch holds.
     met, listed
@@ -36,7 +36,6 @@ class Near:
     n_targets: int
     n_sources: int
     batches: float
-    slabs: float
     rows: float
     columns: float
     runs: float

@@ -137,9 +137,9 @@ class Maker:
             bound = np.array([[*xt[:, a:b].min(axis=1), *xt[:, a:b].max(axis=1)] for a, b in batch], self.dtype)
             coef = 0.1 * self.normal(4 * FAR_PARTS[pair])
             args = {"xt": xt, "src": src, "u": self.zeros(rhs * COMPONENTS[pair], nt), "batch": batch, "bound": bound}
-            args |= {"cell_begin": begin, "coef": coef, "images": 3, "rc": 0.45, "tiny": 0.0}
-            args |= {f"n{d}": m for d, m in enumerate(shape)} | {f"l{d}": 1.0 for d in range(3)}
-            args |= {f"h{d}": 1.0 / m for d, m in enumerate(shape)} | {"t01": 0.3, "t02": -0.4, "t12": 0.2}
+            lattice = (1.0, 1.0, 1.0, 0.3, -0.4, 0.2, *(1.0 / m for m in shape), 0.45)
+            args |= {"cells": np.array([*shape, 3], np.int32), "lattice": np.array(lattice, self.dtype)}
+            args |= {"cell_begin": begin, "coef": coef, "tiny": 0.0}
             slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4, **changes}
             at = {"xs": np.ascontiguousarray(src[:, :3].T)}
             yield "p2p_list", slots | {"RUNS": 5, "CAP": 9, "PIECE": 4, "AHEAD": 2}, 2, args | at
@@ -354,6 +354,7 @@ class Maker:
             yield "grids", slots, 2, shared | more | {"charge": self.normal(2, 27 * (ns - slots["NP"]))}
 
 
+PUBLISHED = ("p2p_sm_2d", "p2g_grid")
 GROUPS = "cells glue direct p2p p2g scattered g2p halo bricks planes convolve trees rows proxy clusters".split()
 
 
@@ -364,7 +365,8 @@ def cases(real):
     groups |= {group: function(maker) for group, function in (energies.GROUPS | fmm.GROUPS).items()}
     for group, launches in groups.items():
         for n, (workunit, slots, league, args) in enumerate(launches):
-            file = workunit if group == "scattered" or workunit == "p2p_list" else group
+            file = workunit if group == "scattered" or workunit in ("p2p_list", *PUBLISHED) else group
+            file = f"published/{file}" if workunit in PUBLISHED else file
             name = workunit if workunit not in fmm.TWICE else f"{group}-{workunit}"
             made[f"{name}-{n}"] = Case(file, workunit, slots, league, args)
     return made
@@ -376,4 +378,6 @@ ALL = {f"{name}-{real}": (case, real) for real in DTYPES for name, case in cases
 def workunits_of(folder):
     """Return all workunits that the kernel files define, as (file, name)."""
     heads = re.compile(r"^@pk\.workunit.*?^def (\w+)\(", re.MULTILINE | re.DOTALL)
-    return {(path.stem, name) for path in folder.glob("*.py") for name in heads.findall(path.read_text("utf-8"))}
+    paths = [*folder.glob("*.py"), *(folder / "published").glob("*.py")]
+    files = {path.relative_to(folder).with_suffix("").as_posix(): path.read_text("utf-8") for path in paths}
+    return {(file, name) for file, text in files.items() for name in heads.findall(text)}

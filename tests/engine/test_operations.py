@@ -7,6 +7,7 @@ import pytest
 
 from parki import engine
 from parki.engine.text import source
+from parki.ewald.stages.near import LOOPS
 from tests.engine import kernel_cases
 
 HEAD = "from typing import List\nimport pykokkos as pk\nreal = pk.double\n"
@@ -103,6 +104,23 @@ u[i] = b * b
     assert counted(tree(body), j=8, **{"x[j] > 0.0": 0.5}) == {"mul": 8 + 4 + 1, "compare": 8}
 
 
+def test_a_named_condition_and_a_while_loop_are_counted_by_name(tree):
+    body = """
+for j in range(n):
+    in_reach: bool = x[j] < a
+    if in_reach:
+        v[i][j] = a / x[j]
+m: int = 0
+while 2.0 * x[m] < a:
+    m += 1
+    v[i][m] = a * x[m]
+"""
+    block = tree(body)
+    assert block.expected() == ["j", "j:in_reach", "m"]
+    expected = {"integer": 5, "compare": 8 + 5, "div": 2, "mul": 2 * 5}
+    assert counted(block, j=8, in_reach=0.25, m=5) == expected
+
+
 def test_functions_are_walked_into(tree):
     before = """
 @pk.function
@@ -165,7 +183,7 @@ else:
 @pytest.mark.parametrize(("pair", "expected"), [("scalar", {}), ("stokes", {"rsqrt": 1})])
 def test_multipliers_that_take_no_direction_compute_none(pair, expected):
     block = engine.operations(engine.kernel("convolve", "convolve", multiply=f"multiplier/{pair}")).at("j")
-    found = block.total({"k == 0.0": 0.0}, otherwise=1.0).operations
+    found = block.total({"is_constant": 0.0}, otherwise=1.0).operations
     assert {name: n for name, n in found.items() if name in ("sqrt", "rsqrt", "div")} == expected
 
 
@@ -232,7 +250,7 @@ def test_names_are_those_of_the_kernel_file():
     assert "e_begin:r:q:t" in block.expected()
     short = engine.operations(engine.kernel("p2g_hybrid", "p2g_hybrid", P=4, ZT=2, NC=4, COMB=True, NS=9))
     assert block.expected() == short.expected()  # independent of the slots
-    assert any(path.endswith("k >= 0 and k < P + ZT - 1") for path in block.expected())
+    assert any(path.endswith(":in_window") for path in block.expected())
 
 
 def test_a_longer_name_is_meant_for_fewer(tree):
@@ -307,15 +325,16 @@ def test_a_pair_of_a_direct_sum_by_hand(pair):
 
 
 @pytest.mark.parametrize("pair", SCREENED)
-@pytest.mark.parametrize("loop", ["gm_1d", "gm_2d", "sm_1d", "sm_2d"])
+@pytest.mark.parametrize("loop", ["GM-1D", "GM-2D", "SM-1D", "SM-2D"])
 def test_a_pair_of_the_near_field_by_hand(pair, loop):
     slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 16}
-    block = engine.operations(engine.kernel("p2p", f"p2p_{loop}", **slots)).at("r2 < rc2")
+    tree = engine.operations(engine.kernel(*LOOPS[loop], **slots))
+    block = tree.at("in_reach")
     found = dict(block.total().operations)
     assert found.pop("integer") > 0  # integer operations for the places of coefficients
     assert found == {**SCREENED[pair], "rsqrt": 1, "compare": 1}
     # All candidate pairs compute a distance; the shift of an image is subtracted from the target once per run.
-    looked_at = engine.operations(engine.kernel("p2p", f"p2p_{loop}", **slots)).at("j" if "sm" in loop else "e")
+    looked_at = tree.at("j" if "SM" in loop else "e")
     assert {k: looked_at.own[("operation", k, True)] for k in ("add", "mul", "fma", "compare")} == {
         "add": 3, "mul": 1, "fma": 2, "compare": 1,
     }  # fmt: skip

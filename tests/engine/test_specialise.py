@@ -102,6 +102,16 @@ def test_selected_branches_may_declare_a_name_again(body):
     assert body(lines, "A = True", "B = True", A=False) == ["t: pk.double = x[i]", "x[i] = t"]
 
 
+def test_a_condition_that_the_next_line_alone_tests_has_no_local(body):
+    lines = ["for k in range(3):", "    near: bool = x[k] < 1.0 or k == 0", "    if near:", "        x[k] = 0.0"]
+    assert body(lines) == ["for k in range(3):", "    if x[k] < 1.0 or k == 0:", "        x[k] = 0.0"]
+    for more in (["y: bool = near and n > 2"], ["near = n > 2"]):
+        kept = ["near: bool = x[i] < 1.0", "if near:", "    x[i] = 0.0", *more]
+        assert body(kept)[: len(kept) - len(more)] == kept[: -len(more)]
+    apart = ["near: bool = x[i] < 1.0", "x[i] = 0.0", "if near:", "    x[i] = 2.0"]
+    assert body(apart) == apart
+
+
 def test_conditions_on_the_real_type(body):
     lines = ["if real == pk.float:", "    x[i] = x[i] + x[i]", "else:", "    x[i] = x[i] * x[i]"]
     assert body(lines, real="float") == ["x[i] = x[i] + x[i]"]

@@ -4,13 +4,14 @@ import numpy as np
 
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
+from parki.ewald.stages.near import LOOPS as NEAR_LOOPS
+from parki.ewald.stages.spread import LOOPS as SPREAD
 
 BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
 P, DEGREE, TERMS = 5, 3, 4
 POINTS = (9, 10, 8)  # grid points of each axis, without margins
 NEAR = ("p2p_list", "p2p_gm_1d", "p2p_gm_2d", "p2p_sm_1d", "p2p_sm_2d")
-SPREAD = {"BLOCK": "p2g", "BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid"}
 
 
 def cloud(rng, n):
@@ -39,17 +40,17 @@ def near_kernel(loop, **slots):
     if loop == "p2p_list":
         more = slots | {"RUNS": 7, "CAP": 21, "PIECE": 5}
         return engine.kernel(loop, loop, real="double", SCREENED=True, TERMS=TERMS, **more)
-    return engine.kernel("p2p", loop, real="double", SCREENED=True, TERMS=TERMS, TARGETS=8, LANES=4, TILE=8, **slots)
+    file = next(file for file, name in NEAR_LOOPS.values() if name == loop)
+    return engine.kernel(file, loop, real="double", SCREENED=True, TERMS=TERMS, TARGETS=8, LANES=4, TILE=8, **slots)
 
 
 def near(space, kernel, sums, xt, src, begin, coef, rc, tilts=(0.0, 0.0, 0.0), images=3):
     """Return the near field at targets in any order, `sums` numbers each."""
     batch, bound = batches(xt, 9)
     u = np.full((sums, xt.shape[1]), np.nan)
-    given = {f"n{d}": n for d, n in enumerate(CELLS)} | {f"l{d}": side for d, side in enumerate(BOX)}
-    given |= {f"h{d}": side / n for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True))}
-    given |= dict(zip(("t01", "t02", "t12"), tilts, strict=True))
-    given |= {"batch": batch, "bound": bound, "cell_begin": begin, "coef": coef, "images": images, "rc": rc}
+    widths = (side / n for n, side in zip(CELLS, BOX, strict=True))
+    given = {"cells": np.array([*CELLS, images], np.int32), "lattice": np.array([*BOX, *tilts, *widths, rc])}
+    given |= {"batch": batch, "bound": bound, "cell_begin": begin, "coef": coef}
     if kernel.ir.name == "p2p_list":
         given["xs"] = np.ascontiguousarray(src[:, :3].T)
     policy = TeamPolicy(space, len(batch), 8, 4 if kernel.ir.name.endswith("2d") else 1)
@@ -60,9 +61,7 @@ def near(space, kernel, sums, xt, src, begin, coef, rc, tilts=(0.0, 0.0, 0.0), i
 def spread_kernel(variant, **slots):
     """Return a loop of P2G with runs longer than its scratch."""
     small = {"HYBRID": {"CAP": 8, "ZT": 4}, "BLOCK": {"BATCH": 4}}.get(variant, {})
-    file = SPREAD[variant]
-    name = "p2g_block" if variant == "BLOCK" else file
-    return engine.kernel(file, name, real="double", P=P, DEGREE=DEGREE, **small, **slots)
+    return engine.kernel(*SPREAD[variant], real="double", P=P, DEGREE=DEGREE, **small, **slots)
 
 
 def window(rng):

@@ -1,6 +1,8 @@
 """Counts: their arithmetic, and the bytes of the paper's Tables 2 and 4 by hand (Kosmacher et al. 2026, section 5)."""
 
+import ast
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -8,8 +10,8 @@ import pytest
 from parki import engine
 from parki.cells import CellGrid
 from parki.ewald.kernels import KERNELS
-from parki.ewald.stages import loop_counts
-from parki.perfmodels import convolve, fft, g2p, p2g, p2p
+from parki.ewald.stages import loop_counts, near, spread
+from parki.perfmodels import clusters, convolve, fft, fmm, g2p, p2g, p2p
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.p2g import Spreading
 from parki.perfmodels.p2p import Near
@@ -37,18 +39,26 @@ def test_counts_add_up_one_after_the_other():
     assert a.scaled(3.0) == Counts({"fma": 18.0}, {"l1": 24.0}, 3.0, 1, fill=0.5)
 
 
+@pytest.mark.parametrize("module", [loop_counts, clusters, fmm])
+def test_loops_and_conditions_are_counted_by_name(module):
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    keys = [k.value for n in ast.walk(tree) if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)]
+    assert keys
+    assert [key for key in keys if not all(part.isidentifier() for part in key.split(":"))] == []
+
+
 # P2P, Table 2: stokes_comb, sources of 12 numbers.  Each of 27 cells has s sources, all of which count as within rc.
 NT, NS, S, BX, BY, TILE = 4096, 4096, 128, 32, 4, 64
 
 
 def near_total(variant):
     batches = NT / BX
-    n = Near(NT, NS, batches, 3 * batches, 9 * batches, 9 * batches, 27 * batches, 27 * batches * S / TILE,
+    n = Near(NT, NS, batches, 9 * batches, 9 * batches, 27 * batches, 27 * batches * S / TILE,
              27 * S * batches, 27 * S * batches, 27 * S * NT, 27 * S * NT)  # fmt: skip
     slots = {"TARGETS": BX, "LANES": BY} if variant.endswith("2D") else {}
     slots |= {"TILE": TILE} if variant.startswith("SM") else {}
-    name = "p2p_" + variant.lower().replace("-", "_")
-    block = engine.operations(engine.kernel("p2p", name, pair="pair/stokes_comb", SCREENED=True, TERMS=16, **slots))
+    unit = engine.kernel(*near.LOOPS[variant], pair="pair/stokes_comb", SCREENED=True, TERMS=16, **slots)
+    block = engine.operations(unit)
     told = loop_counts.near(variant, n, 12, 3, BX, BY)
     return block.total(told.of).scaled(told.teams), n
 
@@ -107,7 +117,7 @@ def test_the_near_field_takes_sources_past_the_first_level_once_for_a_batch():
 
 
 def test_lanes_whose_targets_are_far_are_not_filled():
-    n = Near(10, 10, 2, 1, 1, 1, 1, 1, met=20, listed=10, looked_at=100, within=40)
+    n = Near(10, 10, 2, 1, 1, 1, 1, met=20, listed=10, looked_at=100, within=40)
     done = SimpleNamespace(operations={"fma": 40.0}, memory=0.0, scratch=0.0, atomics=0.0)
     counts = p2p.counts(TEXT, done, n, 4, 1, 4)
     assert (counts.fill, counts.flops) == (0.5, 23.0)
@@ -119,10 +129,8 @@ N, P, DEGREE, RUN, ZT = 2000, 8, 6, 16, 8
 
 
 def spread_total(variant, e=(64, 64, 64), runs=None):
-    files = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid", "BLOCK": "p2g"}
     slots = {"NC": 4, "COMB": True, "NS": 9, "P": P, "DEGREE": DEGREE}
-    name = "p2g_block" if variant == "BLOCK" else files[variant]
-    block = engine.operations(engine.kernel(files[variant], name, **slots))
+    block = engine.operations(engine.kernel(*spread.LOOPS[variant], **slots))
     s = Spreading(N, 12, 4, P, math.prod(e), (P / 2, P / 2, P / 2))
     cells = SimpleNamespace(shape=tuple(2 * m // P for m in e))
     told = loop_counts.spread(variant, s, cells, e, runs or loop_counts.Runs(1.0))

@@ -17,9 +17,10 @@ _usage: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)  # kernel → 
 def where(root):
     """Return the kernel file of every workunit."""
     found = {}
-    for path in sorted((root / "kernels").glob("*.py")):
+    folder = root / "kernels"
+    for path in sorted([*folder.glob("*.py"), *(folder / "published").glob("*.py")]):
         for name in re.findall(r"^@pk\.workunit.*?^def (\w+)", path.read_text("utf-8"), re.M | re.S):
-            found[name] = path.stem
+            found[name] = path.relative_to(folder).with_suffix("").as_posix()
     return found
 
 

@@ -5,7 +5,7 @@ import numpy as np
 BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
 PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stresslet": (6, 3, 3), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
-P, DEGREE, TERMS = 6, 4, 4
+P, DEGREE, TERMS, RC = 6, 4, 4, 0.9
 MULTIPLIERS = {"scalar": (1, 1), "divergence": (3, 1), "stokes": (3, 3), "stokes_comb": (4, 3)}  # components in and out
 WINDOW = {"P": P, "DEGREE": DEGREE}
 P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
@@ -81,14 +81,13 @@ def near_setting(pair, rng, real):
     src = np.concatenate([x, rng.standard_normal((ns, 40))]).T.astype(real)
     xt = np.concatenate([cloud(rng, 30, real)[0], x[:, 3:6]], axis=1)
     batch = np.array([[0, 8], [8, 9], [9, 17], [17, 30], [30, 33]], np.int32)
-    given = {
+    widths = (side / n for n, side in zip(CELLS, BOX, strict=True))
+    return {
         "xt": xt, "src": np.ascontiguousarray(src), "u": np.full((nu, 33), np.nan, real), "batch": batch,
         "cell_begin": begin, "bound": bounds(xt, batch), "coef": rng.standard_normal(nf * TERMS).astype(real),
-        "images": 3, "rc": 0.9, "tiny": 0.0, "t01": 0.0, "t02": 0.0, "t12": 0.0,
+        "cells": np.array([*CELLS, 3], np.int32), "lattice": np.array([*BOX, 0.0, 0.0, 0.0, *widths, RC], real),
+        "tiny": 0.0,
     }  # fmt: skip
-    for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True)):
-        given |= {f"n{d}": n, f"l{d}": side, f"h{d}": side / n}
-    return given
 
 
 def grid_setting(rng, real):

@@ -10,7 +10,7 @@ from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
 from tests.portability import formulas, problems
 from tests.portability.formulas import close
-from tests.portability.problems import BOX, CELLS, G2P, MIXED, MULTIPLIERS, P2G, P2P, PAIRS, PLAIN, SLOTS, TERMS
+from tests.portability.problems import BOX, CELLS, G2P, MIXED, MULTIPLIERS, P2G, P2P, PAIRS, PLAIN, RC, SLOTS, TERMS
 
 pytestmark = pytest.mark.portability
 
@@ -229,7 +229,7 @@ def near_field(name, pair, given, space, unit):
 def test_p2p(name, pair, space, real, unit, rng):
     given = problems.near_setting(pair, rng, real)
     far = given["coef"].reshape(-1, TERMS)
-    exact = formulas.pair_sum(pair, given["xt"], given["src"], far, given["rc"], BOX)
+    exact = formulas.pair_sum(pair, given["xt"], given["src"], far, RC, BOX)
     close(near_field(name, pair, given, space, unit), exact, 30)
 
 

@@ -8,6 +8,7 @@ import builtins
 import re
 from dataclasses import dataclass
 
+from parki.engine.text.conditions import named_conditions_in_place
 from parki.engine.text.rewrite import Rewriter
 from parki.engine.text.scratch import decorator
 from parki.engine.text.slots import Definition, Program
@@ -84,7 +85,7 @@ class Routines:
         filler = _Filler(self, source, node)
         args = filler.arguments(node.args)
         returns = node.returns and filler.expr(node.returns)
-        body = filler.filled(node.body, node)
+        body = filler.filled(named_conditions_in_place(node.body), node)
         routine = Routine(name, source, node, args, returns, body)
         if name == WORKUNIT:
             filler.bound = {"p"}

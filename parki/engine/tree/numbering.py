@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from parki.engine import config
 from parki.engine.errors import KernelError
 from parki.engine.text import source
-from parki.engine.text.syntax import parsed
+from parki.engine.text.syntax import bound_names, parsed
 from parki.engine.tree import ir
 from parki.engine.tree.walk import children, const_trip, is_lane_range, walk
 
@@ -361,11 +361,17 @@ def _titles(unit: "Workunit") -> dict[tuple[str, int], str]:
 
 @lru_cache(maxsize=64)
 def _names(text: str) -> dict[int, str]:
-    """Return conditions and indices by line; conditions as written, as Python's versions unparse them differently."""
+    """Return names of conditions and loops by line.
+
+    A condition without a name has its text as written, as Python's versions unparse it differently; a ``while`` loop
+    has the name that its condition tests and its body assigns, if any.
+    """
     found = {}
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.If | ast.While):
-            found[node.lineno] = " ".join((ast.get_source_segment(text, node.test) or "").split())
+            changed = bound_names(node.body) if isinstance(node, ast.While) else ()
+            names = [n.id for n in ast.walk(node.test) if isinstance(n, ast.Name) and n.id in changed]
+            found[node.lineno] = names[0] if names else " ".join(ast.get_source_segment(text, node.test).split())
         elif isinstance(node, ast.For):
             found[node.lineno] = ast.unparse(node.target)
     return found

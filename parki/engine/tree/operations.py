@@ -5,9 +5,10 @@ operation, equal values in reach are computed once, values that do not change in
 unused values are not computed.  Loads of views that the workunit does not write are done once likewise, but not moved
 out of loops.  Locals and private arrays are registers and count nothing, nor do addresses and the loops themselves.
 
-Loops are named by their index, branches by their condition, both as in the kernel file, the `else` of a branch by
-``not`` and its condition.  The path of an inner block is ``"outer:inner"``; any end of the path names the block, and
-all other blocks whose paths have this end.
+A loop has the name of its index, and a branch the name that the kernel file gives its condition just before it, as in
+``in_reach: bool = r2 < rc2``, else the condition's text.  A ``while`` loop has the name that its condition tests and
+its body changes, the `else` of a branch ``not`` and the branch's name.  The path of an inner block is
+``"outer:inner"``; any end of the path names the block, and all other blocks whose paths have this end.
 
 >>> from parki import engine
 >>> tree = engine.operations(engine.kernel("direct", "direct_sum"))

@@ -42,8 +42,8 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, w
     if whole and not flat:
         size = float(targets)
     inside = _share(n.listed, n.met) if whole else _share(n.within, n.looked_at)
-    turns = {"a": n.slabs / _least(n.batches), "c": _share(n.rows, n.slabs), "left > 0.0": _share(n.columns, n.rows)}
-    turns |= {"p": _share(n.runs, n.columns), "r2 < rc2": inside, "t": size}
+    turns = {"column": n.rows / _least(n.batches), "column_in_reach": _share(n.columns, n.rows)}
+    turns |= {"p": _share(n.runs, n.columns), "in_reach": inside, "t": size}
     pieces = n.tiles if variant.startswith("SM") else n.runs
     part = _share(met, pieces)
     if flat:  # the last vector of a piece is half empty
@@ -68,12 +68,10 @@ def _listed(n: Near, targets: int, whole: bool) -> Trips:
     size = float(targets) if whole else n.n_targets / teams
     pairs = n.boxed / teams if whole else _share(n.within, n.n_targets)
     turns = {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
-    turns |= {"left > 0.0 and c < c_end": _share(n.columns, n.rows), "final": 1.0}
-    turns |= {"last >= p * n2 and first < (p + 1) * n2": _share(n.runs, n.columns * images)}
-    turns |= {"e_begin < e_end": _share(n.runs, n.rows * images), "first_run < runs": lists / images}
-    turns |= {"g < runs and n + PIECE <= CAP": n.runs / teams / lists}
-    turns |= {"g < runs and n + PIECE <= CAP:j": _share(n.met, n.runs)}
-    turns |= {"dx * dx + dy * dy + dz * dz < rc2": _share(n.boxed, n.met), "r2[a] < rc2": 1.0, "r2 < rc2": 1.0}
+    reached = _share(n.runs, n.rows * images)
+    turns |= {"image_in_reach": reached, "has_sources": reached, "final": 1.0, "first_run": lists / images}
+    turns |= {"g": n.runs / teams / lists, "g:j": _share(n.met, n.runs)}
+    turns |= {"near_box": _share(n.boxed, n.met), "in_reach": 1.0}
     turns |= {"q": 0.0, "rest": pairs / lists}
     return Trips(n.batches, turns)
 
@@ -89,7 +87,7 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
         looked_at = s.n * math.prod(min(r, e) for r, e in zip(reach, extent, strict=True))
         turns = {"z": float(extent[2]), "a": met[0], "b": met[1]}
         turns["e"] = looked_at / (math.prod(extent) * met[0] * met[1])
-        turns["i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P"] = _share(s.taps, looked_at)
+        turns["in_window"] = _share(s.taps, looked_at)
         return Trips(float(extent[0] * extent[1]), turns)
     if variant == "HYBRID":
         return _hybrid(s, runs)
@@ -97,7 +95,7 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
     columns = cells.shape[0] * cells.shape[1] * along[2]
     batches = columns * _pieces(s.n / columns, kernel_constant("p2g", "BATCH"))
     turns = {"cx": cells.shape[0] / along[0], "cy": cells.shape[1] / along[1], "batch": batches / columns}
-    turns |= {"t": _share(s.n, batches), "own < 3": 3 / max(s.components, 3)}
+    turns |= {"t": _share(s.n, batches), "is_vector": 3 / max(s.components, 3)}
     return Trips(float(math.prod(along) * s.components), turns)
 
 
@@ -115,11 +113,11 @@ def _hybrid(s: Spreading, runs: Runs) -> Trips:
             "e_begin": 1.0,
             "t": size,
             "e_begin:q": size * zp,
-            "k < P": s.P / zp,
-            "k >= ZT - 1 and k < P + ZT - 1": s.P / zp,
+            "in_plane": s.P / zp,
+            "tap_along_z": s.P / zp,
             "r:q": nx * ny * along,
-            "i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P + ZT - 1": min(1.0, meets / (nx * ny * along)),
-            "z + n < nz and acc[c * ZT + n] != 0.0": touched * nz / (along * zt),
+            "in_window": min(1.0, meets / (nx * ny * along)),
+            "touched": touched * nz / (along * zt),
         },
     )
 
@@ -133,13 +131,13 @@ def gather(variant: str, s: Spreading, cells: CellGrid, kernel: Kernel, batch: i
     parts = kernel.result // kernel.fields
     slopes = 3.0 if kernel.gather == "both" else float(parts == 3)
     turns = {"t": _share(s.n, teams), "c": float(kernel.fields), "c:q": float(parts)}
-    return Trips(teams, turns | {"q >= SLOPE": slopes / parts})
+    return Trips(teams, turns | {"is_slope": slopes / parts})
 
 
 def modes(length: float, rows: float, skew: bool = False) -> Trips:
     """Count the loops of the convolution over rows of modes; negative modes are separate, except in a skew cell."""
     low = length if skew else length // 2 + 1
-    return Trips(rows, {"a < count": 1.0, "j": low, "i": length - low, "k == 0.0": 0.0})
+    return Trips(rows, {"has_plane": 1.0, "j": low, "i": length - low, "is_constant": 0.0})
 
 
 def _pieces(n: float, size: int) -> float:

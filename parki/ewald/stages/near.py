@@ -13,7 +13,11 @@ from parki.ewald.choice.variants import Variants
 from parki.ewald.stages import radial
 from parki.ewald.stages.points import coincident
 
-LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
+#: Kernel file and workunit of each variant.
+LOOPS = {
+    "LIST": ("p2p_list", "p2p_list"), "GM-1D": ("p2p", "p2p_gm_1d"), "GM-2D": ("p2p", "p2p_gm_2d"),
+    "SM-1D": ("p2p", "p2p_sm_1d"), "SM-2D": ("published/p2p_sm_2d", "p2p_sm_2d"),
+}  # fmt: skip
 AHEAD = {1: 3, 2: 3}  # sources of a list computed at once, by number of far parts: as many as vector registers hold
 
 
@@ -23,9 +27,9 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
     pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
     if v.p2p == "LIST":
         ahead = {"AHEAD": AHEAD.get(len(p.kernel.far), 2)}
-        return engine.kernel("p2p_list", "p2p_list", real=p.dtype, hints=p.kernel.hints, **ahead, **pair)
+        return engine.kernel(*LOOPS["LIST"], real=p.dtype, hints=p.kernel.hints, **ahead, **pair)
     slots = {"TARGETS": v.targets, "LANES": v.lanes} if v.p2p.endswith("2D") else {}
-    return engine.kernel("p2p", LOOPS[v.p2p], real=p.dtype, **pair, **slots)
+    return engine.kernel(*LOOPS[v.p2p], real=p.dtype, **pair, **slots)
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,9 @@ def field(
         "cell_begin": sources.begin,
         "coef": constant("near-field tables", _far_tables(p)),
         **({"xs": sources.points} if v.p2p == "LIST" else {}),
-        "images": _images(p.rc, box, tilts),
-        "rc": p.rc,
+        "cells": constant("near-field cells", np.array([*sources.grid.shape, _images(p.rc, box, tilts)], np.int32)),
+        "lattice": constant("near-field lattice", np.array([*box, *tilts, *sources.grid.widths, p.rc], p.dtype)),
         "tiny": tiny,
-        **dict(zip(("t01", "t02", "t12"), map(float, tilts), strict=True)),
-        **{f"n{d}": n for d, n in enumerate(sources.grid.shape)},
-        **{f"l{d}": side for d, side in enumerate(box)},
-        **{f"h{d}": w for d, w in enumerate(sources.grid.widths)},
     }
     shape = (v.targets, v.lanes if v.p2p.endswith("2D") else 1)
     unit = near_kernel(p, v, rhs, skew is not None)

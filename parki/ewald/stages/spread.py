@@ -20,7 +20,11 @@ from parki.ewald.split import window
 BLOCK = ((16, 48, 1 / 8), (16, 48, 1 / 8), (64, 128, 1 / 3))
 NARROW = 12  # least side along x and y for a single component, which would otherwise have too few blocks
 RUN = 32  # neighbouring sources per team of HYBRID, whose windows fit in 48 KB of scratch
-FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid", "BLOCK": "p2g"}
+#: Kernel file and workunit of each variant.
+LOOPS = {
+    "BASE": ("p2g_atomic", "p2g_atomic"), "SOURCE": ("p2g_atomic", "p2g_atomic"), "BLOCK": ("p2g", "p2g_block"),
+    "GRID": ("published/p2g_grid", "p2g_grid"), "HYBRID": ("p2g_hybrid", "p2g_hybrid"),
+}  # fmt: skip
 
 
 def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
@@ -29,7 +33,7 @@ def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
     directions = 6 if p.skew is not None and p.kernel.slopes else 0
     slots |= {"SKEW": p.skew is not None, "NS": p.kernel.strengths + directions, **window_slots(p)}
     slots |= {"CAP": RUN} if v.p2g == "HYBRID" else {}
-    return engine.kernel(FILES[v.p2g], "p2g_block" if v.p2g == "BLOCK" else FILES[v.p2g], **slots)
+    return engine.kernel(*LOOPS[v.p2g], **slots)
 
 
 def window_slots(p: Parameters) -> dict[str, object]:

@@ -274,12 +274,12 @@ def meets(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
 def _met(p: Parameters, sample: BatchSample, grid: CellGrid, below: Callable, n_targets: int, n_sources: int) -> Near:
     """Sum the sources and cells that a sample of batches meets, scaled to all batches."""
     size, bound, points = sample.size, sample.bound, sample.points
-    slabs, rows, columns, runs, tiles, cells, sources = _reached(p.rc, bound, grid, below)
+    rows, columns, runs, tiles, cells, sources = _reached(p.rc, bound, grid, below)
     ball, volume = 4 / 3 * math.pi * p.rc**3, math.prod(grid.widths) * np.maximum(cells, 1)
     some, boxes = _bounds(points), _around(p.rc, bound)
     around = boxes * (_near_one(p.rc, points, some) / _around(p.rc, some).sum() if len(some) else 1.0)
     within, listed, boxed = (np.minimum(part / volume, 1.0) for part in (ball, around, boxes))
-    sums = [len(bound), *(counts.sum() for counts in (slabs, rows, columns, runs, tiles, sources)), sources @ listed]
+    sums = [len(bound), *(counts.sum() for counts in (rows, columns, runs, tiles, sources)), sources @ listed]
     pairs = size @ sources, (size * sources) @ within
     return Near(n_targets, n_sources, *(sample.scale * float(x) for x in (*sums, *pairs, sources @ boxed)))
 
@@ -305,7 +305,7 @@ def _near_one(rc: float, points: Array, bound: Array) -> float:
 
 
 def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[Array, ...]:
-    """Count for each batch layers, columns, columns within reach, runs, SM tiles, cells with images, and sources.
+    """Count for each batch columns, columns within reach, runs, SM tiles, cells with images, and sources.
 
     ``below(x, y, d)`` is the number of sources of a column below cell d, from its lowest cell in the box.
     """
@@ -329,7 +329,7 @@ def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[
     tiles = np.ceil(sources / kernel_constant("p2p", "TILE")) + np.where(sources > 0, runs - 1, 0)
     cells = np.where(hit, end - low, 0)
     summed = (a.sum(axis=(1, 2)) for a in (hit, runs, tiles, cells, sources))
-    return ends[0], ends[0] * ends[1], *summed
+    return ends[0] * ends[1], *summed
 
 
 def _uniform(p: Parameters, grid: CellGrid, n: int, size: int) -> tuple[Array, Array]:

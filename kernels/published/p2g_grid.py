@@ -55,7 +55,8 @@ def p2g_grid(
                     i: int = x - ix
                     j: int = y - iy
                     k: int = z - iz
-                    if i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P:
+                    in_window: bool = i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P
+                    if in_window:
                         wx: real = tap(window, i, tx)
                         wy: real = tap(window, j, ty)
                         wz: real = tap(window, k, tz)
