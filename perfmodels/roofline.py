@@ -17,7 +17,7 @@ grow by 1/fill; bytes from memory, where each is counted once, do not.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from parki.perfmodels.counts import Counts
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 
 PER_LANE = ("l1", "shared")  # levels of memory whose traffic idle lanes add to

@@ -1,4 +1,4 @@
-"""Work of a fast multipole sum by step, counted for `parki.perfmodels.fmm`, and its predicted time."""
+"""Work of a fast multipole sum by step, counted for `parki.perfmodels.counts.fmm`, and its predicted time."""
 
 import math
 
@@ -16,9 +16,9 @@ from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import OCTETS_AT_ONCE, SurfaceExpansion, SurfaceKernels
 from parki.freespace import short
-from parki.perfmodels import fmm
-from parki.perfmodels.counts import Counts
-from parki.perfmodels.fmm import FmmSizes, FmmTexts, Matrix, OctetLevel, TranslationLevel
+from parki.perfmodels.counts import fmm
+from parki.perfmodels.counts.fmm import FmmSizes, FmmTexts, Matrix, OctetLevel, TranslationLevel
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 from parki.prediction import Prediction
 

@@ -1,12 +1,12 @@
-"""Work of a treecode sum by phase, counted for `parki.perfmodels.clusters`, and its predicted time."""
+"""Work of a treecode sum by phase, counted for `parki.perfmodels.counts.clusters`, and its predicted time."""
 
 import numpy as np
 
 from parki import engine, prediction
 from parki.engine import Space, Workunit, workers
-from parki.perfmodels import clusters
-from parki.perfmodels.clusters import Transfers, TreecodeSizes, TreecodeTexts
-from parki.perfmodels.counts import Counts
+from parki.perfmodels.counts import clusters
+from parki.perfmodels.counts.clusters import Transfers, TreecodeSizes, TreecodeTexts
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 from parki.prediction import Prediction
 from parki.treecode.interactions import InteractionLists
