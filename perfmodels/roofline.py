@@ -42,6 +42,15 @@ class Bound:
     parts: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class Phase:
+    """A phase: its work, its time at the share of its roofline that is reached, and this share."""
+
+    counts: Counts
+    bound: Bound
+    share: float
+
+
 def time(counts: Counts, machine: Machine, dtype: str = "float64", units: int = 1, share: float = 1.0) -> Bound:
     """Return the time of counted work, and the resource that sets this time.
 

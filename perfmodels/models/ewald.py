@@ -37,11 +37,10 @@ from parki.perfmodels import roofline
 from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.models import plot, table
-from parki.perfmodels.models.table import Phase
 from parki.perfmodels.network import Network
 from parki.perfmodels.occupancy import Occupancy, occupancy
 from parki.perfmodels.published import kosmacher
-from parki.perfmodels.roofline import Bound
+from parki.perfmodels.roofline import Bound, Phase
 
 SECTOR = 4  # numbers that memory moves for one number at any place
 ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # targets of NVRTC

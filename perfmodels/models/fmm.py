@@ -18,8 +18,8 @@ from parki.fmm import api, work
 from parki.perfmodels.counts import fmm
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.models import table, tasks
-from parki.perfmodels.models.table import Phase
 from parki.perfmodels.models.treecode import TOLERANCE
+from parki.perfmodels.roofline import Phase
 from parki.plan import Plan
 from parki.tasks.cut import CutSteps, cut
 from parki.tasks.device import host_only
@@ -47,12 +47,8 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
     ValueError
         If the machine has fewer cores, or the plan is by another method.
     """
-    units = machine.some(units)
-    counts = work.counts(plan.structure, plan.parameters, machine)
-    bounds = fmm.predict(counts, machine, plan.dtype.name, units)
-    return {
-        name: Phase(counts[name], bound, fmm.share(machine, name)) for name, bound in bounds.items() if bound.seconds
-    }
+    found = work.times(plan.structure, plan.parameters, plan.dtype, machine, machine.some(units))
+    return {name: step for name, step in found.items() if step.bound.seconds}
 
 
 def main(asked: argparse.Namespace) -> int:

@@ -1,28 +1,18 @@
 """Tables of modelled sums as text and as data, with the published method beside Ewald sums."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Protocol
 
-from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.occupancy import Occupancy
 from parki.perfmodels.published import kosmacher
 from parki.perfmodels.published.kosmacher import Stage
-from parki.perfmodels.roofline import Bound
+from parki.perfmodels.roofline import Phase
 
 HEADLINE = 4_000_000  # particles of the published measurements
 Held = Mapping[str, tuple[int, Occupancy]]
 TITLES = {"p2p": "P2P", "p2g": "P2G", "fft": "FFT", "cnv": "CNV", "ifft": "IFFT", "g2p": "G2P"}
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A phase: its work, its time at the share of its roofline that is reached, and this share."""
-
-    counts: Counts
-    bound: Bound
-    share: float
 
 
 class PrintedModel(Protocol):

@@ -11,10 +11,9 @@ from typing import Any
 
 from parki import samples
 from parki.engine import writing
-from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.models import table
-from parki.perfmodels.models.table import Phase
+from parki.perfmodels.roofline import Phase
 from parki.plan import Plan
 from parki.treecode import api, work
 
@@ -36,14 +35,8 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
     ValueError
         If the machine has fewer cores.
     """
-    units = machine.some(units)
-    counts = work.counts(plan.structure, plan.parameters, machine)
-    bounds = clusters.predict(counts, machine, plan.dtype.name, plan.parameters.far, units)
-    return {
-        name: Phase(counts[name], bounds[name], clusters.share(machine, name))
-        for name in clusters.PHASES
-        if bounds[name].seconds > 0
-    }
+    found = work.times(plan.structure, plan.parameters, plan.dtype, machine, machine.some(units))
+    return {name: phase for name, phase in found.items() if phase.bound.seconds > 0}
 
 
 def main(asked: argparse.Namespace) -> int:
