@@ -166,6 +166,11 @@ def bench(asked: argparse.Namespace) -> int:
         from parki.perfmodels.bench import ranks
 
         return ranks.main(asked)
+    if asked.name == "list":
+        from parki.perfmodels.bench import benchmark
+
+        print(benchmark.listed())
+        return 0
     if asked.points is not None:
         raise ValueError("--points was given without --mpi; expected parki bench treecode --mpi --points plummer.")
     _room(asked.n or 0)

@@ -21,9 +21,9 @@ from parki.engine import Space, workers
 from parki.fmm import api, balance, work
 from parki.fmm.report import PHASES, PLANNED
 from parki.pairs import find
-from parki.perfmodels.bench import clusters, handwritten, models, treecode
-from parki.perfmodels.bench.measure import Row, clock, on, row, spread, turns
-from parki.perfmodels.bench.treecode import Ours, one_core
+from parki.perfmodels.bench import free, handwritten, models, sweeps, trees
+from parki.perfmodels.bench.measure import Row, clock, on, row, spread
+from parki.perfmodels.bench.trees import one_core
 from parki.perfmodels.counts import fmm
 from parki.perfmodels.machine import Machine
 from parki.plan import Plan
@@ -35,7 +35,6 @@ RUNS = 20  # runs of a sum over all pairs, of which the best counts
 PAIRS = 2048, 2000  # targets and sources of such a sum
 LOOP = 4.6e9  # pairs a second of PVFMM's loop over all pairs, where the other codes were measured
 SIZES = (0.35, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8)  # points of a leaf in a sweep, over the chosen number
-FINALISTS = 4  # sizes of the sweep that are measured again beside the choice
 
 
 @dataclass(frozen=True)
@@ -114,24 +113,13 @@ def sums(asked: argparse.Namespace, space: Space) -> list[Row]:
 def measured(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
     """Return two rows of one case; phases are those of its fastest run."""
     x, q = on(space, case.given(n))
-    kept = case.plan(x, space)
-    times: dict[str, list[dict[str, float]]] = {"call": [], "again": []}
-
-    def run(name: str, plan: Plan) -> None:
-        plan(q)
-        times[name].append(dict(plan.walltime.time))
-
-    measures = [_all_pairs(), clock(lambda: run("call", case.plan(x, space)), space)]
-    loop, call, again = turns([*measures, clock(lambda: run("again", kept), space)], repeat)
-    first, later = (
-        times[name][1 + int(np.argmin(found))] for name, found in (("call", call), ("again", again))
-    )  # the first turn does not count
-    rate = math.prod(PAIRS) / min(loop)
+    done = trees.called(case, x, q, space, _all_pairs(), repeat)
+    kept, rate = done.plan, math.prod(PAIRS) / min(done.loop)
     about = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "loop": rate}
     about |= {"error": kept.error(SAMPLE, density=q).value, "memory": kept.memory, "leaf": kept.parameters.leaf_size}
     about |= {"boxes": kept.structure.tree.nodes.n, "pairs": dict(kept.walltime.pairs)}
     rows = []
-    for what, found, phases in (("whole call", call, first), ("plan(charges)", again, later)):
+    for what, found, phases in (("whole call", done.call, done.first), ("plan(charges)", done.again, done.later)):
         phases = {name: spent for name, spent in phases.items() if what == "whole call" or name not in PLANNED}
         peers = _carried(case, n, workers(space), what, rate / LOOP * min(found))
         made = row(f"{case}: {what}", found, n / 1e6, "M particles", phases=phases, peers=peers, **about)
@@ -189,15 +177,15 @@ def _peers(call: Row, plan: Row) -> str:
 
 # Against FMM3D -------------------------------------------------------------------------------------------------------
 def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time whole calls against FMM3D, potentials of charges and flows of forces: see `treecode.beside_fmm`."""
+    """Time whole calls against FMM3D, potentials of charges and flows of forces: see `free`."""
 
-    def ours(kernel: str) -> Ours:
+    def ours(kernel: str) -> free.Ours:
         def sum_(x: np.ndarray, q: np.ndarray, tolerance: float, space: Space) -> np.ndarray:
             return api.kifmm(x, x, q, kernel, tolerance=tolerance, execution_space=space)
 
-        return Ours("parki.fmm", kernel, sum_)
+        return free.Ours("parki.fmm", kernel, sum_)
 
-    return treecode.beside_fmm(asked, space, [ours(kernel) for kernel in KERNELS])
+    return free.over_trees(asked, one_core(asked, space), [ours(kernel) for kernel in KERNELS])
 
 
 # Sizes of leaves -----------------------------------------------------------------------------------------------------
@@ -227,16 +215,9 @@ def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
     others = sorted({max(1, round(chosen * factor)) for factor in SIZES} - {chosen})
     for size in (chosen, *others):
         run(size)()  # compiles kernels and makes operators
-    quick = [(min(turns([run(size)], 1, warm=False)[0]), size) for size in others]
-    finalists = [chosen, *(size for _, size in sorted(quick)[:FINALISTS])]
-    found = turns([run(size) for size in finalists], repeat)
-    best = min(range(len(found)), key=lambda k: min(found[k]))
-    rows: list[Row] = []
-    for title, k in (("best of the sweep", best), ("chosen", 0)):
-        about = {"n": n, "threads": workers(space), "case": str(case), "tried": len(others) + 1, "tolerance": 0.0}
-        about |= {"leaf": finalists[k]}
-        rows.append(row(f"{case}: {title}", found[k], n / 1e6, "M particles", rows[-1] if rows else None, **about))
-    return rows
+    found = sweeps.sweep(chosen, others, run, repeat, sweeps.FINALISTS, warm=False)
+    about = {"n": n, "threads": workers(space), "case": str(case), "tried": len(others) + 1, "tolerance": 0.0}
+    return sweeps.rows(str(case), found, lambda size: {"leaf": size}, about)
 
 
 @contextlib.contextmanager
@@ -250,11 +231,6 @@ def _wishing(size: int) -> Iterator[None]:
         balance.leaves = known
 
 
-def leaves_table(rows: Sequence[Row]) -> str:
-    """Return the choice and the best size of each case, a line each, and the number of close choices."""
-    return treecode.leaves_table(rows, ("leaf",))
-
-
 # Predicted and measured ----------------------------------------------------------------------------------------------
 def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
     """Predict and time the phases of plans and of their sums, for the cases of `parki bench fmm` with surfaces."""
@@ -264,26 +240,12 @@ def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 def predicted(case: FmmCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
     """Return the rows of one case, without phases that take no time; the last row is the sum of the others."""
-    x, q = on(space, case.given(asked.n))
-    runs = []
-    for _ in range(asked.repeat + 1):
-        plan = case.plan(x, space)
-        plan(q)
-        runs.append(dict(plan.walltime.time))
-    counts = work.counts(plan.structure, plan.parameters, machine)
-    steps = fmm.predict(counts, machine, units=min(workers(space), machine.units))
-    bounds = fmm.by_phase(steps)
-    parts = {name: (name,) for name, seconds in bounds.items() if seconds > 0}
-    rows = []
-    for part, phases in {**parts, "whole": tuple(parts)}.items():
-        times = [sum(found[name] for name in phases) for found in runs[1:]]
-        expected = sum(bounds[name] for name in phases)
-        about = {"n": asked.n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "part": part}
-        about |= {"predicted": expected, "ratio": expected / min(times), "against": f"{case}, {part}: predicted"}
-        rows.append(row(f"{case}, {part}", times, asked.n / 1e6, "M particles", **about))
-    return rows
+    plan, runs = trees.phases_of(case, *on(space, case.given(asked.n)), space, asked.repeat)
+    times = work.times(plan.structure, plan.parameters, plan.dtype, machine, min(workers(space), machine.units))
+    seconds = fmm.by_phase({name: step.bound for name, step in times.items()})
+    return trees.predicted(case, seconds, runs, asked.n, space)
 
 
 def predictions_table(rows: Sequence[Row]) -> str:
     """Return predicted over measured times, a case a line, and the number of close predictions."""
-    return clusters.predictions_table(rows, fmm.PHASES)
+    return trees.predictions_table(rows, fmm.PHASES)

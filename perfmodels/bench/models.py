@@ -8,12 +8,10 @@ sums that take turns are held at once.
 """
 
 import argparse
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -23,11 +21,9 @@ from parki.ewald import api
 from parki.ewald.choice import choose, params, predict
 from parki.ewald.choice.params import Parameters
 from parki.ewald.report import TITLES
-from parki.ewald.stages import work
 from parki.perfmodels import roofline
-from parki.perfmodels.bench import calibrate
+from parki.perfmodels.bench import calibrate, sweeps
 from parki.perfmodels.bench.measure import CUBE, Row, cloud, row, strengths, turns
-from parki.perfmodels.bench.sums import KERNELS
 from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.models import ewald
@@ -39,8 +35,7 @@ SECONDS = 4.0  # of a calibration, where none is stored
 CLOSE = 0.25  # share of the measured time by which a good prediction may be off
 FACTORS = np.geomspace(0.6, 1.6, 9)  # cutoffs that a selection is compared with, over the chosen rc
 WEIGHTS = (1.0, 0.25, 4.0)  # factors of a window's cost: these give the chosen width, wider ones, narrower ones
-FINALISTS, WITHIN = 5, 1.10  # sums that are measured again; largest time of a close choice over the best
-WANTED = {"p2p": 0.7, "p2g": 0.6, "g2p": 0.6, "cnv": 0.8, "ranges": 0.7, "grids": 0.7}  # shares of the roofline
+FINALISTS = 5  # sums of a sweep that are measured again
 
 
 @dataclass(frozen=True)
@@ -204,20 +199,16 @@ def selections(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def _swept(problem: ModelProblem, asked: argparse.Namespace, space: Space) -> list[Row]:
-    chosen, name, n = made(problem, asked.n, space), problem.name(asked.n), problem.n(asked.n)
-    others = sweep(chosen.plan)
-    quick = [(min(turns([other(chosen, p).once], 1)[0]), k) for k, p in enumerate(others)]
-    finalists = [chosen, *(other(chosen, others[k]) for _, k in sorted(quick)[:FINALISTS])]
-    found = turns([it.once for it in finalists], asked.repeat)
-    best = min(range(len(found)), key=lambda k: min(found[k]))
-    about = {"n": n, "tolerance": problem.tolerance, "threads": workers(space), "problem": name}
+    chosen, n = made(problem, asked.n, space), problem.n(asked.n)
+    parameters, others = chosen.plan.chosen.parameters, sweep(chosen.plan)
+
+    def run(p: Parameters) -> Callable[[], float]:
+        return (chosen if p is parameters else other(chosen, p)).once
+
+    found = sweeps.sweep(parameters, others, run, asked.repeat, FINALISTS)
+    about = {"n": n, "tolerance": problem.tolerance, "threads": workers(space), "problem": problem.name(asked.n)}
     about["tried"] = len(others) + 1
-    rows: list[Row] = []
-    for title, k in (("best of the sweep", best), ("chosen", 0)):
-        p = finalists[k].plan.parameters
-        more = {"rc": p.rc, "P": p.P, "grid": list(p.grid)} | about
-        rows.append(row(f"{name}: {title}", found[k], n / 1e6, "M particles", rows[-1] if rows else None, **more))
-    return rows
+    return sweeps.rows(about["problem"], found, lambda p: {"rc": p.rc, "P": p.P, "grid": list(p.grid)}, about)
 
 
 def other(it: TimedPlan, p: Parameters) -> TimedPlan:
@@ -252,50 +243,4 @@ def selections_table(rows: Sequence[Row]) -> str:
         over.append(1.0 / chosen["ratio"])
         figures = "".join(f"{1e3 * r['seconds']:>9.2f} ms{r['rc']:>8.4f}{r['P']:>4}  " for r in (chosen, best))
         lines.append(f"{chosen['problem']:<{width}}{chosen['tried']:>7}{figures}{over[-1]:>10.2f}")
-    close = sum(ratio <= WITHIN for ratio in over)
-    mean = math.exp(statistics.fmean(map(math.log, over)))
-    lines.append(f"{close} of {len(over)} within {WITHIN - 1:.0%} of the best; mean {mean:.2f}, most {max(over):.2f}")
-    return "\n".join(lines)
-
-
-# Shares of the roofline ----------------------------------------------------------------------------------------------
-def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time the phases of the three kernels, without packing and sorting back, against the machine's roofline.
-
-    Work is counted from the cells that the points are in; `ratio` is the share of the roofline that is reached.
-    """
-    space, machine = host(asked, space)
-    problems = [ModelProblem(kernel, 1, asked.tolerance) for kernel in KERNELS]
-    sums = [made(problem, asked.n, space) for problem in problems]
-    turns([partial(it.once, whole=False) for it in sums], asked.repeat)
-    rows: list[Row] = []
-    for problem, it in zip(problems, sums, strict=True):
-        plan = it.plan
-        found = work.count(
-            plan.chosen.parameters, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources
-        )
-        for name in Machine.PHASES:
-            counts, times = found.counts[name], it.times((name,))
-            limit = bound(plan, name, counts, machine)
-            level = limit.by if limit.by in counts.bytes else "dram"
-            about = {"threads": workers(space), "phase": name, "kernel": problem.kernel, "by": limit.by, "level": level}
-            about |= {"limit": limit.seconds, "flops": counts.flops / min(times)}
-            about |= {"bandwidth": counts.bytes.get(level, 0.0) / min(times), "ratio": limit.seconds / min(times)}
-            what = f"{problem.kernel}, {name}"
-            rows.append(row(what, times, asked.n / 1e6, "M particles", against=f"{what}: its limit", **about))
-    return rows
-
-
-def rooflines_table(rows: Sequence[Row]) -> str:
-    """Return rates, limits and shares, a phase a line.
-
-    Bandwidth is that of the level of memory that sets the limit, or of memory itself where none does.
-    """
-    title = f"{'share of the roofline':<24}{'time':>11}{'limit':>11}{'Gop/s':>8}{'GB/s':>15}"
-    lines = [f"{title}   {'limited by':<12}{'share':>5}"]
-    for r in rows:
-        wanted = f"   wanted {WANTED[r['phase']]:.0%}" if r["phase"] in WANTED else ""
-        figures = f"{1e3 * r['seconds']:>8.2f} ms{1e3 * r['limit']:>8.2f} ms{1e-9 * r['flops']:>8.1f}"
-        memory = f"{1e-9 * r['bandwidth']:>7.1f} of {r['level']:<5}"
-        lines.append(f"{r['what']:<24}{figures}{memory}   {r['by']:<12}{r['ratio']:>5.0%}{wanted}")
-    return "\n".join(lines)
+    return "\n".join([*lines, sweeps.closeness(over)])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from parki.engine import writing
+from parki.perfmodels.bench.benchmark import BENCHMARKS
 from parki.perfmodels.bench.measure import Row
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -36,7 +37,7 @@ def draw(record: Row, path: Path) -> None:
 
     rows = [r for r in record["rows"] if "seconds" in r]
     figure = Figure(layout="constrained")
-    LINES.get(record["benchmark"], bars)(figure, rows)
+    BENCHMARKS[record["benchmark"]].plot(figure, rows)
     threads = {r["threads"] for r in rows}
     said = "" if len(threads) != 1 else f"{max(threads)} thread{'s' * (max(threads) > 1)} of "
     figure.suptitle(f"parki bench {record['benchmark']}: {said}{record['machine']['processor']}", fontsize=10)
@@ -104,6 +105,3 @@ def _lines(figure: Any, rows: list[Row], x: str, y: Callable[[Row], float]) -> A
 
 def _label(r: Row) -> str:
     return f"{r['what']}, error {r['error']:.0e}" if "error" in r else r["what"]
-
-
-LINES = {"scaling": against_n, "tolerance": against_tolerance}

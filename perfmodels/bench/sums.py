@@ -11,8 +11,7 @@ from scipy.special import ndtri
 import parki
 from parki.arrays import Array
 from parki.engine import Space, spaces
-from parki.perfmodels.bench import free
-from parki.perfmodels.bench.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns
+from parki.perfmodels.bench.measure import CUBE, Row, clock, cloud, on, row, strengths, turns
 from parki.perfmodels.machine import Machine
 from parki.plan import Plan
 
@@ -176,18 +175,6 @@ def fastest_radius(kernel: str, cloud_: list[Array], options: Row) -> float:
     runs = [_call(kernel, cloud_, options | {"rc": radius}) for radius in radii]
     times = turns([clock(run, options["execution_space"]) for run in runs], 2)
     return min(zip(map(min, times), radii, strict=True))[1]
-
-
-def free_space(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time whole calls in free space against FMM3D at the same measured error."""
-    rows: list[Row] = []
-    if (fmm := free.library()) is None:
-        return [absent(*free.ABSENT)]
-    for kernel, eps, other, error, ours, reached in free.measure(fmm, asked, space):
-        name, about = f"{kernel}, N = {asked.n:,}, eps {eps:g}", {"tolerance": eps}
-        rows.append(row(f"{name}: FMM3D", other, asked.n / 1e6, "M particles", error=error, **about))
-        rows.append(row(f"{name}: parki", ours, asked.n / 1e6, "M particles", rows[-1], error=reached, **about))
-    return rows
 
 
 def _plan(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Plan:

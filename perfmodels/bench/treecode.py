@@ -10,24 +10,23 @@ as fast.  Both are measured, and the faster one counts, which favours the other 
 import argparse
 import functools
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from parki import direct, samples
+from parki import samples
 from parki.arrays import Array
+from parki.direct import direct_sum
 from parki.engine import Space, workers
-from parki.pairs import find
-from parki.perfmodels.bench import free, handwritten
-from parki.perfmodels.bench.free import reaching, theirs
-from parki.perfmodels.bench.measure import Row, absent, clock, on, row, spread, turns
+from parki.perfmodels.bench import free, handwritten, models, sweeps, trees
+from parki.perfmodels.bench.measure import Row, clock, on, row, spread, turns
+from parki.perfmodels.bench.trees import cloud, one_core
+from parki.perfmodels.counts import clusters
+from parki.perfmodels.machine import Machine
 from parki.plan import Plan
-from parki.treecode import api
+from parki.treecode import api, work
 from parki.treecode.report import PHASES, PLANNED
 
 KERNELS: dict[str, dict[str, float]] = {"coulomb": {}, "yukawa": {"kappa": 0.5}}
@@ -48,9 +47,6 @@ BARYTREE_LOOP = 2.8e9
 FEWER, SHAPES = (100, 10, 1), ("uniform", "sphere")  # divisors of N; in a cube, and on a sphere
 SIZES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)  # points of leaves in a sweep, over the chosen number
 BATCHES = (0.5, 1.0, 2.0)  # targets of a batch, over the points of a leaf of sources
-FINALISTS, WITHIN = 4, 1.10  # sizes that are measured again; largest time of a close choice over the best
-ASKED = (1e-2, 1e-6, 1e-9)  # precisions asked of FMM3D, whose errors are smaller: 3e-5, 3e-8, 2e-11
-FINEST = 1e-11  # smallest error that is asked of parki
 
 
 @dataclass(frozen=True)
@@ -80,42 +76,21 @@ def treecode(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [made for case in CASES for made in sums(case, x, q, space, asked.repeat)]
 
 
-def one_core(asked: argparse.Namespace, space: Space) -> Space:
-    """Return the space; on a host, one core unless a number of threads is asked for."""
-    return Space("Serial") if space.kind == "host" and not asked.threads else space
-
-
-def cloud(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points ``(3, n)`` uniform in the cube of side 2, and charges ``(n,)`` between -1 and 1."""
-    return samples.uniform(n, seed=1), samples.charges(n, seed=2)
-
-
 def sums(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
     """Return the rows of one case; phases are those of its fastest run."""
-    kept, n = case.plan(x, space), x.shape[1]
-    times: dict[str, list[dict[str, float]]] = {"call": [], "again": []}
-
-    def run(name: str, plan: Plan) -> None:
-        plan(q)
-        times[name].append(dict(plan.walltime.time))
-
-    measures = [plain(case.kernel), clock(lambda: run("call", case.plan(x, space)), space)]
-    measures.append(clock(lambda: run("again", kept), space))
-    loop, call, again = turns(measures, repeat)
-    first, later = (
-        times[name][1 + int(np.argmin(found))] for name, found in (("call", call), ("again", again))
-    )  # the first turn does not count
-    pairs, rate = kept.walltime.pairs, math.prod(LOOP) / min(loop)
+    found, n = trees.called(case, x, q, space, plain(case.kernel), repeat), x.shape[1]
+    kept, rate = found.plan, math.prod(LOOP) / min(found.loop)
     about = {"n": n, "threads": workers(space), "case": str(case), "kernel": case.kernel, "method": case.method}
     about |= {"degree": case.degree, "tolerance": 0.0}
-    done = {"pairs": pairs, "loop": rate, "far": kept.parameters.far, "leaf": kept.parameters.leaf_size}
+    done = {"pairs": kept.walltime.pairs, "loop": rate, "far": kept.parameters.far, "leaf": kept.parameters.leaf_size}
     done |= {"error": kept.error(SAMPLE, density=q).value, "memory": kept.memory}
-    rows = [row(f"{case}: published loop", loop, 1e-9 * math.prod(LOOP), "G pairs", **about | {"threads": 1})]
-    whole = row(f"{case}: whole call", call, n / 1e6, "M particles", phases=first, **about | done)
+    loop, count = 1e-9 * math.prod(LOOP), n / 1e6
+    rows = [row(f"{case}: published loop", found.loop, loop, "G pairs", **about | {"threads": 1})]
+    whole = row(f"{case}: whole call", found.call, count, "M particles", phases=found.first, **about | done)
     if seconds := barytree(case, n, workers(space)):
-        whole |= {"ratio": seconds * BARYTREE_LOOP / rate / min(call), "against": "BaryTree, carried by its loop"}
-    phases = {name: spent for name, spent in later.items() if name not in PLANNED}
-    rows += [whole, row(f"{case}: plan(charges)", again, n / 1e6, "M particles", phases=phases, **about | done)]
+        whole |= {"ratio": seconds * BARYTREE_LOOP / rate / min(found.call), "against": "BaryTree, carried by its loop"}
+    phases = {name: spent for name, spent in found.later.items() if name not in PLANNED}
+    rows += [whole, row(f"{case}: plan(charges)", found.again, count, "M particles", phases=phases, **about | done)]
     return rows
 
 
@@ -129,7 +104,7 @@ def plain(kernel: str) -> Callable[[], float]:
     nt, ns = LOOP
     (x, _), (y, q), u = cloud(nt), (samples.uniform(ns, seed=3), samples.charges(ns, seed=4)), np.empty(nt)
     src, kappa = np.ascontiguousarray(np.vstack([y, q])), KERNELS[kernel].get("kappa", 0.0)
-    exact = direct.direct_sum(kernel, x, y, q, execution_space="Serial", **KERNELS[kernel])
+    exact = direct_sum(kernel, x, y, q, execution_space="Serial", **KERNELS[kernel])
     measures = []
     for k, text in enumerate(handwritten.TREECODES[kernel]):
         flags = () if "pk_host.h" in text else handwritten.FAST
@@ -232,16 +207,9 @@ def swept(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> 
         return clock(lambda: case.plan(x, space, **options)(q), space)
 
     others = [sizes for sizes in grid(chosen, case.method) if sizes != chosen]
-    quick = [(min(turns([run(sizes)], 1)[0]), sizes) for sizes in others]
-    finalists = [chosen, *(sizes for _, sizes in sorted(quick)[:FINALISTS])]
-    found = turns([run(sizes) for sizes in finalists], repeat)
-    best = min(range(len(found)), key=lambda k: min(found[k]))
-    rows: list[Row] = []
-    for title, k in (("best of the sweep", best), ("chosen", 0)):
-        about = {"n": n, "threads": workers(space), "case": str(case), "tried": len(others) + 1, "tolerance": 0.0}
-        about |= {"leaf": finalists[k][0], "batch": finalists[k][1]}
-        rows.append(row(f"{case}: {title}", found[k], n / 1e6, "M particles", rows[-1] if rows else None, **about))
-    return rows
+    about = {"n": n, "threads": workers(space), "case": str(case), "tried": len(others) + 1, "tolerance": 0.0}
+    found = sweeps.sweep(chosen, others, run, repeat, sweeps.FINALISTS)
+    return sweeps.rows(str(case), found, lambda sizes: {"leaf": sizes[0], "batch": sizes[1]}, about)
 
 
 def grid(chosen: tuple[int, int], method: str) -> list[tuple[int, int]]:
@@ -255,94 +223,36 @@ def grid(chosen: tuple[int, int], method: str) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def leaves_table(rows: Sequence[Row], sizes: Sequence[str] = ("leaf", "batch")) -> str:
+def leaves_table(rows: Sequence[Row]) -> str:
     """Return the choice and the best sizes of each case, a line each, and the number of close choices."""
-    width = max(26, *(len(r["case"]) for r in rows))
-    names = "".join(f"{name:>7}" for name in sizes)
-    head = f"{'tried':>7}{'chosen, ms':>12}{names}{'best, ms':>12}{names}{'ratio':>8}"
-    lines, over = [f"{'chosen and best of a sweep':<{width}}{head}"], []
-    for best, chosen in zip(rows[::2], rows[1::2], strict=True):
-        over.append(1.0 / chosen["ratio"])
-        figures = ""
-        for r in (chosen, best):
-            figures += f"{1e3 * r['seconds']:>12.1f}" + "".join(f"{r[name]:>7}" for name in sizes)
-        lines.append(f"{chosen['case']:<{width}}{chosen['tried']:>7}{figures}{over[-1]:>8.2f}")
-    close, mean = sum(ratio <= WITHIN for ratio in over), math.exp(statistics.fmean(map(math.log, over)))
-    lines.append(f"{close} of {len(over)} within {WITHIN - 1:.0%} of the best; mean {mean:.2f}, most {max(over):.2f}")
-    return "\n".join(lines)
+    return trees.leaves_table(rows, ("leaf", "batch"))
+
+
+# Predicted and measured ----------------------------------------------------------------------------------------------
+def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Predict and time the phases of plans and of their sums, for all cases of `parki bench treecode`."""
+    space, machine = models.host(asked, space)
+    return [made for case in CASES for made in predicted(case, asked, space, machine)]
+
+
+def predicted(case: TreecodeCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+    """Return the rows of one case, without phases that take no time; the last row is the whole call."""
+    plan, runs = trees.phases_of(case, *cloud(asked.n), space, asked.repeat)
+    times = work.times(plan.structure, plan.parameters, plan.dtype, machine, min(workers(space), machine.units))
+    seconds = {name: phase.bound.seconds for name, phase in times.items()}
+    return trees.predicted(case, seconds, runs, asked.n, space)
+
+
+def predictions_table(rows: Sequence[Row]) -> str:
+    """Return predicted over measured times, a case a line, and the number of close predictions."""
+    return trees.predictions_table(rows, clusters.PHASES)
 
 
 # Against FMM3D -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Ours:
-    """A sum that is compared with FMM3D's: name, kernel, and a function (points, strengths, tolerance, space).
-
-    `kernel` is one that `parki.perfmodels.bench.free.theirs` takes; strengths are (n,), or (3, n) of forces.
-    """
-
-    name: str
-    kernel: str
-    sum: Callable[[np.ndarray, np.ndarray, float, Space], np.ndarray]
-
-
 def _dual(x: np.ndarray, q: np.ndarray, tolerance: float, space: Space) -> np.ndarray:
     return api.bldtt(x, x, q, tolerance=tolerance, execution_space=space)
 
 
 def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time whole calls of the dual traversal against FMM3D, Laplace: see `beside_fmm`."""
-    return beside_fmm(asked, space, [Ours("parki.treecode", "coulomb", _dual)])
-
-
-def beside_fmm(asked: argparse.Namespace, space: Space, sums: Sequence[Ours]) -> list[Row]:
-    """Time whole calls against FMM3D at the same measured error, points and threads.
-
-    The tolerance asked of parki is the largest tried at which its error is at most FMM3D's.  Without fmm3dpy the only
-    row says how to install it.
-
-    Raises
-    ------
-    ValueError
-        For a space that is not on the host.
-    RuntimeError
-        If FMM3D and the direct sum disagree.
-    """
-    if space.kind != "host":
-        raise ValueError(f"space: found {space.name}, expected one of the host, where FMM3D runs")
-    space = one_core(asked, space)
-    if (fmm := free.library()) is None:
-        return [absent(*free.ABSENT)]
-    at = np.random.default_rng(0).permutation(asked.n)[:SAMPLE]
-    rows: list[Row] = []
-    for ours in sums:
-        x, q = cloud(asked.n)
-        q = samples.charges(3 * asked.n, seed=2).reshape(3, -1) if find(ours.kernel).dens == 3 else q
-        exact = direct.direct_sum(ours.kernel, x[:, at], x, q, execution_space=space)
-
-        def error(u: np.ndarray, exact: np.ndarray = exact) -> float:
-            return float(np.linalg.norm(u[..., at] - exact) / np.linalg.norm(exact))
-
-        with threadpool_limits(workers(space), user_api="openmp"):
-            for eps in ASKED:
-                rows += _beside(fmm, eps, ours, (x, q), error, space, asked.repeat)
-    return rows
-
-
-def _beside(
-    fmm: ModuleType, eps: float, ours: Ours, given: tuple[np.ndarray, np.ndarray], error: Callable[[np.ndarray], float],
-    space: Space, repeat: int,
-) -> list[Row]:  # fmt: skip
-    def other() -> np.ndarray:
-        return theirs(fmm, ours.kernel, *given, eps)
-
-    wanted = error(other())
-    if wanted > 10 * eps:
-        raise RuntimeError(f"FMM3D and the direct sum of {ours.kernel} differ by {wanted:.1e}")
-    tolerance, reached = reaching(lambda t: error(ours.sum(*given, t, space)), max(wanted, FINEST))
-    times = turns([clock(other), clock(lambda: ours.sum(*given, tolerance, space))], repeat, warm=False)
-    n = given[0].shape[1]
-    about = {"n": n, "tolerance": eps, "threads": workers(space)}
-    name = f"{ours.kernel}, N = {n:,}, eps {eps:g}"
-    first = row(f"{name}: FMM3D", times[0], n / 1e6, "M particles", error=wanted, **about)
-    more = about | {"asked": tolerance}
-    return [first, row(f"{name}: {ours.name}", times[1], n / 1e6, "M particles", first, error=reached, **more)]
+    """Time whole calls of the dual traversal against FMM3D, Laplace: see `free`."""
+    return free.over_trees(asked, one_core(asked, space), [free.Ours("parki.treecode", "coulomb", _dual)])

@@ -159,19 +159,7 @@ class OctetLaunch:
 
 
 def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool = False) -> dict[str, Counts]:
-    """Count all steps of a plan and one sum.
-
-    Parameters
-    ----------
-    texts
-        Texts of the kernels.
-    n
-        Sizes of the plan.
-    itemsize, lanes
-        Bytes of a number, and lanes of a host's vectors.
-    device
-        Whether the machine is a device.
-    """
+    """Count all steps of a plan and one sum, of numbers of `itemsize` bytes in vectors of `lanes`, or on a device."""
     about = (itemsize, lanes, device)
     found = {"tree": streamed(n.moved * SORTED * (9 * itemsize + 10), 6), "lists": streamed(n.listed * 16 * PASSES, 0)}
     of = {
@@ -286,17 +274,7 @@ def octets(n: FmmSizes, it: TranslationLevel, itemsize: int, device: bool = Fals
 
 def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64", units: int | None = None
             ) -> dict[str, Bound]:  # fmt: skip
-    """Predict seconds by step: the limit of each over the share of it that is reached.
-
-    Parameters
-    ----------
-    found
-        As `count` gives it.
-    machine, units
-        The machine, and the cores that are used, all if not given.  Lists are made on one.
-    dtype
-        Type of all numbers.
-    """
+    """Predict seconds by step, of numbers of one type, as `clusters.predict` does by phase."""
     units = machine.units if units is None else units
     made = {}
     for name, counts in found.items():

@@ -1,14 +1,16 @@
 """Benchmarks by `parki bench`: compared programs take turns, records are complete, and all benchmarks run."""
 
 import argparse
+import importlib
 import json
 import re
 
 import numpy as np
 import pytest
 
-from parki.app import words
-from parki.perfmodels.bench import command, handwritten, kernels, measure, sums
+from parki import cli
+from parki.perfmodels.bench import command, free, handwritten, kernels, measure, sums
+from parki.perfmodels.bench.benchmark import BENCHMARKS
 from parki.scaling import Powers
 
 DEFAULTS = {
@@ -62,8 +64,18 @@ def test_rows_and_their_table():
     assert re.fullmatch(r"other +not measured: pip install other", lines[3])
 
 
-def test_names_are_those_of_the_command():
-    assert tuple(command.BENCHMARKS) == words.BENCHMARKS
+@pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=str)
+def test_functions_of_a_benchmark_are_there(benchmark):
+    for path in (benchmark.measures, benchmark.prints, benchmark.draws):
+        module, name = path.split(".")
+        assert callable(getattr(importlib.import_module(f"parki.perfmodels.bench.{module}"), name))
+
+
+def test_benchmarks_are_listed(capsys):
+    assert cli.main(["bench", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(BENCHMARKS)
+    assert lines[list(BENCHMARKS).index("threads")] == "threads           all methods, against threads (--only)"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +126,7 @@ def test_precisions_by_kernel_and_tolerance(monkeypatch):
 
 def test_fmm3d_in_free_space():
     pytest.importorskip("fmm3dpy")
-    rows = sums.free_space(asked("free", n=400), sums.spaces.get("Serial"))
+    rows = free.free_space(asked("free", n=400), sums.spaces.get("Serial"))
     assert len(rows) == 10
     for theirs, ours in zip(rows[::2], rows[1::2], strict=True):
         assert ours["against"] == theirs["what"]
@@ -143,7 +155,7 @@ def test_records_tell_how_to_repeat_them(tmp_path, capsys):
 def test_the_exit_status_says_what_is_slower(tmp_path, capsys, monkeypatch):
     seconds = [1.0]
     monkeypatch.setattr(handwritten, "yardstick", lambda: [1e-3])
-    monkeypatch.setitem(command.BENCHMARKS, "p2p", lambda *_: [measure.row("loop", seconds * 3, 1.0, "G pairs")])
+    monkeypatch.setattr(kernels, "p2p", lambda *_: [measure.row("loop", seconds * 3, 1.0, "G pairs")])
     path = tmp_path / "old.json"
     assert command.main(asked("p2p", json=path)) == 0
     assert command.main(asked("p2p", compare=path)) == 0
@@ -155,7 +167,7 @@ def test_the_exit_status_says_what_is_slower(tmp_path, capsys, monkeypatch):
 
 
 def test_files_are_looked_at_before_anything_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setitem(command.BENCHMARKS, "p2p", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(kernels, "p2p", lambda *_: pytest.fail("measured"))
     path = tmp_path / "old.json"
     path.write_text("{}")
     for name in ("json", "compare"):

@@ -11,7 +11,7 @@ from parki.engine.run.spaces import Space
 from parki.fmm import balance, work
 from parki.fmm.report import PHASES
 from parki.perfmodels.bench import fmm as bench_fmm
-from parki.perfmodels.bench import models, treecode
+from parki.perfmodels.bench import free, models, sweeps
 from parki.perfmodels.bench.fmm import CASES, PEERS, FmmCase, Peer
 from parki.perfmodels.counts import fmm as counted
 from parki.perfmodels.machine import Machine
@@ -32,7 +32,7 @@ def small(monkeypatch):
         monkeypatch.setattr(bench_fmm, cases, FEW)
     monkeypatch.setattr(bench_fmm, "SWEPT", FEW)
     monkeypatch.setattr(bench_fmm, "SIZES", (0.5, 1.0))
-    monkeypatch.setattr(bench_fmm, "FINALISTS", 1)
+    monkeypatch.setattr(sweeps, "FINALISTS", 1)
     monkeypatch.setattr(models.calibrate, "measure", lambda seconds: Machine.load("xeon"))
     monkeypatch.setenv("PARKI_CALIBRATION", "off")
 
@@ -128,7 +128,7 @@ def test_predictions(tmp_path, capsys):
 @pytest.mark.parametrize("kernel", ["coulomb", "stokes_sl"])
 def test_beside_fmm3d(kernel, monkeypatch):
     pytest.importorskip("fmm3dpy")
-    monkeypatch.setattr(treecode, "ASKED", (1e-2,))
+    monkeypatch.setattr(free, "ASKED", (1e-2,))
     monkeypatch.setattr(bench_fmm, "KERNELS", (kernel,))
     theirs, ours = bench_fmm.against_fmm(recording.asked("fmm-free", 400, repeat=1), ONE)
     assert theirs["what"].startswith(f"{kernel}, N = 400")

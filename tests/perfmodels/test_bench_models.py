@@ -11,7 +11,7 @@ from parki.engine.run.spaces import Space
 from parki.ewald import stokes_comb
 from parki.ewald.stages import work
 from parki.perfmodels import roofline
-from parki.perfmodels.bench import clusters, command, models
+from parki.perfmodels.bench import command, kernels, limits, models
 from parki.perfmodels.bench.measure import row
 from parki.perfmodels.bench.models import PROBLEMS, ModelProblem, TimedPlan
 from parki.perfmodels.machine import Machine
@@ -151,7 +151,7 @@ def test_a_sweep_goes_around_the_choice():
 
 
 def test_shares_of_the_roofline(known, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(clusters, "LIMITED", ())
+    monkeypatch.setattr(limits, "LIMITED", ())
     rows = ran("roofline", tmp_path)
     assert [(r["kernel"], r["phase"]) for r in rows] == [
         (kernel, phase) for kernel in ("laplace", "stokes_sl", "stokes_comb") for phase in Machine.PHASES
@@ -199,9 +199,9 @@ def test_fewer_particles_where_no_number_is_asked_for(monkeypatch, capsys):
         seen.append(asked.n)
         return [row("a", [1.0], 1.0, "M")]
 
-    monkeypatch.setitem(command.BENCHMARKS, "selection", record)
-    monkeypatch.setitem(command.BENCHMARKS, "fft", record)
-    monkeypatch.setitem(command.TABLES, "selection", lambda rows: "a table of its own")
+    monkeypatch.setattr(models, "selections", record)
+    monkeypatch.setattr(kernels, "transforms", record)
+    monkeypatch.setattr(models, "selections_table", lambda rows: "a table of its own")
     for name, n in (("selection", None), ("fft", None), ("selection", 500)):
         command.main(asked(name, n=n))
     assert seen == [30_000, 100_000, 500]

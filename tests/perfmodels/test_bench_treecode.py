@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from parki.engine.run.spaces import Space
-from parki.perfmodels.bench import clusters as bench_clusters
-from parki.perfmodels.bench import free, handwritten, models, treecode
+from parki.perfmodels.bench import free, handwritten, limits, models, sweeps, treecode
 from parki.perfmodels.bench.treecode import CASES, TreecodeCase
 from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
@@ -23,11 +22,10 @@ FEW = (TreecodeCase("coulomb", "dual", 2), TreecodeCase("yukawa", "pc", 2))
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Use two cases, so that few kernels are compiled, a short sweep, and a machine with known rates."""
-    for module in (treecode, bench_clusters):
-        monkeypatch.setattr(module, "CASES", FEW)
+    monkeypatch.setattr(treecode, "CASES", FEW)
     monkeypatch.setattr(treecode, "SIZES", (0.5, 1.0))
     monkeypatch.setattr(treecode, "BATCHES", (1.0, 2.0))
-    monkeypatch.setattr(treecode, "FINALISTS", 1)
+    monkeypatch.setattr(sweeps, "FINALISTS", 1)
     monkeypatch.setattr(models.calibrate, "measure", lambda seconds: Machine.load("xeon"))
 
 
@@ -120,18 +118,18 @@ def test_predictions(tmp_path, capsys):
 
 
 def test_shares_of_the_roofline(monkeypatch):
-    monkeypatch.setattr(bench_clusters, "LIMITED", (TreecodeCase("coulomb", "pc", 2),))
-    rows = bench_clusters.rooflines(recording.asked("roofline", MORE), ONE)
+    monkeypatch.setattr(limits, "LIMITED", (TreecodeCase("coulomb", "pc", 2),))
+    rows = limits.of_treecodes(recording.asked("roofline", MORE), ONE, Machine.load("xeon"))
     assert [r["what"] for r in rows] == ["coulomb, ranges", "coulomb, grids"]
     for r in rows:
         assert r["ratio"] == pytest.approx(r["limit"] / r["seconds"])
         assert r["by"] in ("compute", "launch")
-    assert "wanted 70%" in models.rooflines_table(rows).splitlines()[1]
+    assert "wanted 70%" in limits.rooflines_table(rows).splitlines()[1]
 
 
 def test_beside_fmm3d(monkeypatch):
     pytest.importorskip("fmm3dpy")
-    monkeypatch.setattr(treecode, "ASKED", (1e-3,))
+    monkeypatch.setattr(free, "ASKED", (1e-3,))
     theirs, ours = treecode.against_fmm(recording.asked("treecode-free", 300, repeat=1), ONE)
     assert ours["against"] == theirs["what"]
     assert ours["error"] <= max(theirs["error"], 1e-11)

@@ -8,9 +8,8 @@ import pytest
 from parki import cli
 from parki.app import parser
 from parki.app.words import REPORTS
-from parki.perfmodels.bench import command as bench_command
-from parki.perfmodels.bench import measure, methods
-from parki.perfmodels.bench.report import command, facts, page, record, running, sets, tables
+from parki.perfmodels.bench import facts, kernels, measure, methods
+from parki.perfmodels.bench.report import command, page, record, running, sets, tables
 
 ABOUT = {"n": 1000, "tolerance": 1e-3, "threads": 1}
 TINY = [
@@ -163,7 +162,7 @@ def test_ratios_are_of_one_run():
 def test_a_set_from_end_to_end(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.setitem(sets.SETS, "quick", TINY)
-    monkeypatch.setitem(bench_command.BENCHMARKS, "p2p", lambda *_: 1 / 0)
+    monkeypatch.setattr(kernels, "p2p", lambda *_: 1 / 0)
     folder = tmp_path / "pages"
     assert cli.main(["bench", "report", "--set", "quick", "-o", str(folder)]) == 1
     printed, found = capsys.readouterr().out, record.read(folder / "record.json")
@@ -182,8 +181,8 @@ def test_a_set_from_end_to_end(tmp_path, monkeypatch, capsys):
     # Continued: only failed entries are measured again.
     row = measure.row("loop: by hand", [1.0], 1.0, "G pairs", **ABOUT)
     own = measure.row("loop: parki", [0.5], 1.0, "G pairs", row, **ABOUT)
-    monkeypatch.setitem(bench_command.BENCHMARKS, "p2p", lambda *_: [row, own])
-    monkeypatch.setitem(bench_command.BENCHMARKS, "accuracy", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(kernels, "p2p", lambda *_: [row, own])
+    monkeypatch.setattr(methods, "accuracy", lambda *_: pytest.fail("measured"))
     assert cli.main(["bench", "report", "--resume", str(folder / "record.json")]) == 0
     again = record.read(folder / "record.json")
     assert again["entries"][:4] == found["entries"][:4]

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from parki.engine import Space, spaces
-from parki.perfmodels.bench import command, handwritten
+from parki.perfmodels.bench import facts, handwritten
+from parki.perfmodels.bench.benchmark import BENCHMARKS
 from parki.perfmodels.bench.measure import Row, asked_space
-from parki.perfmodels.bench.report import facts, record
+from parki.perfmodels.bench.report import record
 from parki.perfmodels.bench.report.sets import ReportEntry
 
 SAME = ("machine", "software")  # facts that must be the same to go on with a record
@@ -86,9 +87,9 @@ def measure(entry: ReportEntry, run: str, asked: Row) -> Row:
     began = time.perf_counter()
     try:
         space: Space = asked_space(given)
-        question = command.question(given, space)
-        rows = [command.given_row(r, question) for r in command.BENCHMARKS[entry.benchmark](given, space)]
-        made |= {"asked": question, "rows": [r | {"run": run} for r in rows]}
+        benchmark = BENCHMARKS[entry.benchmark]
+        rows = benchmark.rows(given, space)
+        made |= {"asked": benchmark.settings(given, space), "rows": [r | {"run": run} for r in rows]}
         record.check_entry(made | {"seconds": 1.0}, {run})
     except Exception as error:
         made = {key: value for key, value in made.items() if key != "rows"}

@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import dataclass
 
-from parki.perfmodels.bench import command
+from parki.perfmodels.bench.benchmark import BENCHMARKS
 from parki.perfmodels.bench.methods import DIRECT, TOLERANT
 
 
@@ -16,7 +16,7 @@ class ReportEntry:
     name
         Name in a record and for ``--only``.
     benchmark
-        Key of `parki.perfmodels.command.command.BENCHMARKS`.
+        Key of `parki.perfmodels.bench.benchmark.BENCHMARKS`.
     n, tolerance, repeat, only
         Options of the command.
     scales
@@ -45,7 +45,7 @@ class ReportEntry:
 
     def command(self, space: str | None = None, threads: int | None = None) -> str:
         """Return the command that measures this entry alone."""
-        return command.command(self.asked(space, threads))
+        return BENCHMARKS[self.benchmark].command(self.asked(space, threads))
 
 
 def _methods(n: int, largest: int, finest: float, repeat: int, fewer: int) -> list[ReportEntry]:
