@@ -1,10 +1,10 @@
-"""Benchmarks of the models: predicted against measured times, choices against a sweep, shares of the roofline.
+"""Benchmarks of the models of Ewald sums: predicted against measured times, and choices against a sweep.
 
 `model` and `selection` take twelve problems: three kernels, two numbers of points, tolerances from 1e-4 to 1e-10, one
-with all points in half of the box, two periodic along one axis, one in single precision.  All three benchmarks run on
-one core unless threads are asked for.  One thread is timed by its processor time, which stands still while others have
-the core, more threads by the clock.  Sums that are compared take turns, and the fastest turn counts.  The arrays of all
-sums that take turns are held at once.
+with all points in half of the box, two periodic along one axis, one in single precision.  Both run on one core unless
+threads are asked for.  One thread is timed by its processor time, which stands still while others have the core, more
+threads by the clock.  Sums that are compared take turns, and the fastest turn counts.  The arrays of all sums that take
+turns are held at once.
 """
 
 import argparse

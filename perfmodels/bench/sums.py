@@ -1,4 +1,4 @@
-"""Benchmarks of whole sums: phases, N, tolerances, splits, precisions, crowded points, and FMM3D."""
+"""Benchmarks of whole Ewald sums: phases, N, tolerances, splits, precisions, and crowded points."""
 
 import argparse
 import functools
