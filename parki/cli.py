@@ -163,16 +163,21 @@ def completion(asked: argparse.Namespace) -> int:
 def bench(asked: argparse.Namespace) -> int:
     """Measure a kernel or a whole sum, with --mpi a sum over ranks."""
     if asked.mpi:
-        from parki.perfmodels import bench_ranks
+        from parki.perfmodels.bench import ranks
 
-        return bench_ranks.main(asked)
+        return ranks.main(asked)
+    if asked.name == "list":
+        from parki.perfmodels.bench import benchmark
+
+        print(benchmark.listed())
+        return 0
     if asked.points is not None:
         raise ValueError("--points was given without --mpi; expected parki bench treecode --mpi --points plummer.")
     _room(asked.n or 0)
     if asked.name == "report":
-        from parki.perfmodels.report import command as module
+        from parki.perfmodels.bench.report import command as module
     else:
-        from parki.perfmodels import bench as module
+        from parki.perfmodels.bench import command as module
     return module.main(asked)
 
 
@@ -182,11 +187,11 @@ def model(asked: argparse.Namespace) -> int:
         if asked.what != "fmm" and getattr(asked, name) is not None:
             raise ValueError(f"--{name}: found with {asked.what}, expected with fmm")
     if asked.what == "treecode":
-        from parki.perfmodels import model_treecode as module
+        from parki.perfmodels.models import treecode as module
     elif asked.what == "fmm":
-        from parki.perfmodels import model_fmm as module
+        from parki.perfmodels.models import fmm as module
     else:
-        from parki.perfmodels import model as module
+        from parki.perfmodels.models import ewald as module
     if asked.what != "ewald" and asked.ranks is None:  # these make no points, or not all of them
         _room(asked.n)
     return module.main(asked)
@@ -194,14 +199,14 @@ def model(asked: argparse.Namespace) -> int:
 
 def calibrate(asked: argparse.Namespace) -> int:
     """Measure this machine and remember it."""
-    from parki.perfmodels import calibrate as module
+    from parki.perfmodels.bench import calibrate as module
 
     return module.main(asked)
 
 
 def tune(asked: argparse.Namespace) -> int:
     """Measure the fastest options for sums of random points and remember them."""
-    from parki.perfmodels import tune as module
+    from parki.perfmodels.bench import tune as module
 
     _room(asked.n)
     return module.main(asked)

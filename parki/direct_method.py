@@ -12,7 +12,7 @@ from parki.arrays import Array
 from parki.engine.steps import Step, Steps, argument, constant, glue, result, state
 from parki.freespace import FreeMethod, FreeProblem, FreeSum
 from parki.options import FreeOptions
-from parki.perfmodels import clusters
+from parki.perfmodels.counts import clusters
 from parki.prediction import Prediction, machine_of
 from parki.proxies import ProxyKernels
 from parki.timing import PhaseTimes

@@ -143,8 +143,8 @@ class Machine:
     units : int
         Cores; 1 for a GPU.
     operations : dict
-        By type, ``"float64"`` and ``"float32"``, then by class, as `parki.perfmodels.counts` has them: operations a
-        second of one unit, every lane of a vector counted.
+        By type, ``"float64"`` and ``"float32"``, then by class, as `perfmodels.counts.totals` has them: operations
+        a second of one unit, every lane of a vector counted.
     bandwidth : dict
         Bytes a second of one unit from ``"l1"``, ``"l2"``, ``"l3"`` (hosts), ``"shared"`` (GPUs) and ``"dram"``; and of
         all units together ``"dram_all"``.
@@ -158,7 +158,7 @@ class Machine:
         Of a GPU's multiprocessor: 32-bit registers, bytes of shared memory, resident threads; and how many there are.
     reached : dict
         The share of its limit that each of ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` reaches:
-        measured, or a stated assumption.  Where measured, also those of `parki.perfmodels.clusters.ASSUMED`.
+        measured, or a stated assumption.  Where measured, also those of `parki.perfmodels.counts.clusters.ASSUMED`.
     links : dict
         Of a GPU, bytes a second each way: ``"host"``, and ``"peer"`` where copies go from one such GPU to another.
     parallel : dict

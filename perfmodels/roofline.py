@@ -17,7 +17,7 @@ grow by 1/fill; bytes from memory, where each is counted once, do not.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from parki.perfmodels.counts import Counts
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 
 PER_LANE = ("l1", "shared")  # levels of memory whose traffic idle lanes add to
@@ -40,6 +40,15 @@ class Bound:
     seconds: float
     by: str
     parts: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase: its work, its time at the share of its roofline that is reached, and this share."""
+
+    counts: Counts
+    bound: Bound
+    share: float
 
 
 def time(counts: Counts, machine: Machine, dtype: str = "float64", units: int = 1, share: float = 1.0) -> Bound:

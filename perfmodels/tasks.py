@@ -1,8 +1,8 @@
 """Seconds of the tasks of a fast multipole sum on a core and on a device, from the steps of the whole sum.
 
-A step's counted work (`parki.perfmodels.fmm`) takes some seconds on a machine.  Tasks of the kinds that do the step
-share these seconds in proportion to their units of work, such as pairs of octets.  Launches are apart: a device takes
-their cost and at least one wave, the time of the items that fill the device.
+A step's counted work (`parki.perfmodels.counts.fmm`) takes some seconds on a machine.  Tasks of the kinds that do the
+step share these seconds in proportion to their units of work, such as pairs of octets.  Launches are apart: a device
+takes their cost and at least one wave, the time of the items that fill the device.
 """
 
 import math
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.perfmodels import fmm, roofline
-from parki.perfmodels.counts import Counts
+from parki.perfmodels import roofline
+from parki.perfmodels.counts import fmm
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 from parki.tasks.durations import Durations
 from parki.tasks.graph import Floats, Graph
@@ -44,7 +45,7 @@ class UnitWork:
     machine : Machine
         A GPU, or a host of which all cores work.
     counts : mapping
-        Counts of each step, as `parki.perfmodels.fmm.count` gives them for this machine.
+        Counts of each step, as `parki.perfmodels.counts.fmm.count` gives them for this machine.
     units : int
         Units at work; more cores than the machine has are cores of several such machines.
     """

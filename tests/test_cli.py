@@ -319,7 +319,7 @@ def test_demo_without_a_picture(tmp_path, capsys, monkeypatch):
 
 def test_bench_passes_its_arguments_on(monkeypatch):
     given = []
-    module = pytest.importorskip("parki.perfmodels.bench")
+    module = pytest.importorskip("parki.perfmodels.bench.command")
     monkeypatch.setattr(module, "main", lambda asked: given.append(asked) or 0)
     assert cli.main(["bench", "p2p", "--n", "1e4", "--repeat", "2", "--threads", "1", "--json", "record.json"]) == 0
     assert isinstance(given[0], argparse.Namespace)

@@ -16,24 +16,19 @@ COMMANDS = "__main__ app assembly cli console demo doctor files formats portions
 COMMANDS = tuple(f"parki.{name}" for name in COMMANDS)
 LONGEST = 400  # lines
 
-# Modules of parki.perfmodels that run the code that they measure.
-MEASURING = """
-bench bench_clusters bench_fmm bench_kernels bench_methods bench_models bench_plans bench_ranks bench_ranks_free
-bench_sums bench_treecode calibrate compare drift_openmm measure measure_ranks model model_fmm model_fmm_ranks
-model_ranks model_ranks_table model_tasks model_treecode model_treecode_ranks peers peers_openmm plot published_ranks
-report shares_fmm shares_treecode tune
-""".split()
-MODELS = "clusters convolve counts fft fmm g2p machine network p2g p2p roofline select".split()
-MODELS = tuple(f"parki.perfmodels.{name}" for name in MODELS)
+# Rooms of parki.perfmodels that run the code that they model or measure, and their modules that run nothing.
+RUNNING = "bench models published ranks".split()
+STILL = "models.plot models.table published.kosmacher published.trees ranks.planning ranks.shares ranks.sums".split()
+MODELS = tuple(f"parki.perfmodels.{name}" for name in "counts machine network roofline select".split())
 
 # The first row with the name of a module, or of a package above it, lists the allowed imports from parki.
 EDGES = {
     "parki.engine": ("parki.engine",),
     "parki.kernels": ("parki.kernels",),
-    **dict.fromkeys([f"parki.perfmodels.{name}" for name in MEASURING], ("parki",)),
+    "parki.perfmodels.bench.handwritten": ("parki.engine",),
+    **dict.fromkeys([f"parki.perfmodels.{name}" for name in STILL], ("parki.perfmodels",)),
+    **dict.fromkeys([f"parki.perfmodels.{name}" for name in RUNNING], ("parki",)),
     **dict.fromkeys(MODELS, MODELS),
-    "parki.perfmodels.free": ("parki",),
-    "parki.perfmodels.handwritten": ("parki.engine",),
     "parki.perfmodels.tasks": ("parki.tasks", *MODELS),
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.distributed.bricks": ("parki.distributed", "parki.ewald", *SHARED, "parki.engine", *MODELS),
@@ -55,7 +50,7 @@ EDGES = {
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
     **dict.fromkeys(("parki.ranks", "parki.all_pairs", "parki.timing"), (*SHARED, "parki.engine", "parki.distributed")),
-    "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.clusters"),
+    "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.counts.clusters"),
     "parki.direct": (*SHARED, "parki.engine", "parki.distributed.direct"),
     "parki.prediction": ("parki.engine", "parki.perfmodels.machine"),
     "parki.tasks": ("parki.tasks", "parki.arrays", "parki.engine"),
@@ -175,18 +170,18 @@ def test_what_ties_the_engine_to_parki_is_in_one_file(root):
         ("parki.fmm.expansion", "parki.treecode.steps", False),
         ("parki.treecode.steps", "parki.fmm.expansion", False),
         ("parki.fmm.expansion", "parki.proxies", True),
-        ("parki.fmm.work", "parki.perfmodels.fmm", True),
-        ("parki.treecode.work", "parki.perfmodels.model_treecode", False),
+        ("parki.fmm.work", "parki.perfmodels.counts.fmm", True),
+        ("parki.treecode.work", "parki.perfmodels.models.treecode", False),
         ("parki.prediction", "parki.perfmodels.machine", True),
         ("parki.prediction", "parki.perfmodels.select", False),
         ("parki.celllist", "parki.cells", False),
-        ("parki.perfmodels.p2p", "parki.ewald.choice.params", False),
-        ("parki.perfmodels.fmm", "parki.perfmodels.bench", False),
+        ("parki.perfmodels.counts.p2p", "parki.ewald.choice.params", False),
+        ("parki.perfmodels.counts.fmm", "parki.perfmodels.bench", False),
         ("parki.perfmodels.tasks", "parki.tasks.graph", True),
         ("parki.perfmodels.tasks", "parki.fmm.work", False),
         ("parki.tasks.simulate", "parki.engine.devices", True),
         ("parki.tasks.simulate", "parki.perfmodels.tasks", False),
-        ("parki.perfmodels.bench", "parki.ewald.api", True),
+        ("parki.perfmodels.bench.sums", "parki.ewald.api", True),
         ("parki", "parki.ewald", False),
     ],
 )

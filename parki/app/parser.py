@@ -6,6 +6,7 @@ from typing import Any
 
 import parki
 from parki.app import words
+from parki.perfmodels.bench.benchmark import BENCHMARKS
 
 FILES = ".npz, .npy, .csv, .h5 or .hdf5; FILE.h5:/GROUP for a group"
 
@@ -123,7 +124,7 @@ def _examples(commands: Any) -> None:
 def _bench(commands: Any) -> None:
     it = _command(commands, "bench", "Measure a kernel or a whole sum.")
     _sum(it)
-    it.add_argument("name", choices=(*words.BENCHMARKS, "report"))
+    it.add_argument("name", choices=(*BENCHMARKS, "report", "list"), help="list prints the others")
     it.add_argument("--n", type=words.count, help="number of particles (100000; of model and selection 30000)")
     text = "a sum over all processes of mpirun, of N particles in all"
     it.add_argument("--mpi", action="store_true", help=text)

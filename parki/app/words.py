@@ -21,11 +21,6 @@ METHODS = {
 }
 EWALD_KERNELS: tuple[str, ...] = get_args(EwaldKernelName)
 KERNELS: tuple[str, ...] = get_args(KernelName)
-BENCHMARKS = (
-    "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "precision", "crowds", "free",
-    "peers", "model", "selection", "roofline", "treecode", "treecode-scaling", "treecode-leaves", "treecode-free",
-    "treecode-model", "fmm", "fmm-leaves", "fmm-free", "fmm-model", "plans", "accuracy", "growth", "phases", "threads",
-)  # fmt: skip
 REPORTS = ("quick", "standard", "full")  # sets of benchmarks, for parki bench report
 POINTS = ("uniform", "plummer", "sphere")
 #: Policies of schedules of tasks, for parki model fmm.

@@ -18,7 +18,7 @@ from parki.fmm import surfaces
 from parki.fmm.chebyshev_tables import offsets
 from parki.fmm.representations import Representation
 from parki.pairs import Pair
-from parki.perfmodels import clusters
+from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
 from parki.trees import octlists, octree

@@ -1,6 +1,6 @@
 """Work of a fast multipole sum by interpolation, and its predicted time.
 
-Particles, boxes and their points meet in the kernels of treecodes, whose texts `parki.perfmodels.clusters` adds up.
+Particles, boxes and their points meet in the kernels of treecodes: `perfmodels.counts.clusters` adds their texts up.
 Lists V are matrix products, which take the time of their operations, and passes over compressed values, which take
 the time of their bytes.
 """
@@ -18,9 +18,10 @@ from parki.fmm.chebyshev_translations import LevelTranslations
 from parki.fmm.expansion import TOP_LEVEL
 from parki.fmm.meetings import meetings
 from parki.fmm.structure import FmmStructure
-from parki.perfmodels import clusters, roofline
-from parki.perfmodels.clusters import Lists, Transfers
-from parki.perfmodels.counts import Counts
+from parki.perfmodels import roofline
+from parki.perfmodels.counts import clusters
+from parki.perfmodels.counts.clusters import Lists, Transfers
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
 from parki.trees.nodes import Spans
@@ -44,7 +45,7 @@ def seconds(structure: FmmStructure, machine: Machine, dtype: np.dtype, units: i
 
 
 def counts(structure: FmmStructure, machine: Machine) -> dict[str, Counts]:
-    """Count the steps between particles and boxes, by phase of a treecode (`parki.perfmodels.clusters.PHASES`)."""
+    """Count the steps between particles and boxes, by phase of a treecode (`perfmodels.counts.clusters.PHASES`)."""
     it: ChebyshevExpansion = structure.expansion
     real, pair, m = it.particles.real, it.particles.pair, it.translations.order
     tree, nodes, read = structure.tree, structure.tree.nodes, engine.operations

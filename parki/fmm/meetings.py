@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.fmm.expansion import TOP_LEVEL
-from parki.perfmodels.clusters import Lists
+from parki.perfmodels.counts.clusters import Lists
 from parki.trees import octlists
 from parki.trees.lists import csr, merge_ranges
 from parki.trees.octlists import OctLists

@@ -1,4 +1,4 @@
-"""Work of a fast multipole sum by step, counted for `parki.perfmodels.fmm`, and its predicted time."""
+"""Work of a fast multipole sum by step, counted for `parki.perfmodels.counts.fmm`, and its predicted time."""
 
 import math
 
@@ -16,10 +16,11 @@ from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import OCTETS_AT_ONCE, SurfaceExpansion, SurfaceKernels
 from parki.freespace import short
-from parki.perfmodels import fmm
-from parki.perfmodels.counts import Counts
-from parki.perfmodels.fmm import FmmSizes, FmmTexts, Matrix, OctetLevel, TranslationLevel
+from parki.perfmodels.counts import fmm
+from parki.perfmodels.counts.fmm import FmmSizes, FmmTexts, Matrix, OctetLevel, TranslationLevel
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
+from parki.perfmodels.roofline import Phase
 from parki.prediction import Prediction
 
 Ints = NDArray[np.int32]
@@ -48,11 +49,26 @@ def predict(
         return Prediction(dict.fromkeys(called, 0.0), memory)
     machine, units = prediction.machine_of(space), workers(space)
     if isinstance(structure.expansion, SurfaceExpansion):
-        steps = fmm.predict(counts(structure, parameters, machine), machine, dtype.name, units)
-        phases = fmm.by_phase(steps)
+        steps = times(structure, parameters, dtype, machine, units)
+        phases = fmm.by_phase({name: step.bound for name, step in steps.items()})
     else:
         phases = chebyshev_work.seconds(structure, machine, dtype, units)
     return Prediction({name: phases[name] for name in called}, memory)
+
+
+def times(
+    structure: FmmStructure, parameters: Parameters, dtype: np.dtype, machine: Machine, units: int
+) -> dict[str, Phase]:
+    """Return the work and the time of each step of making a plan and of one sum, on some cores of a machine.
+
+    Raises
+    ------
+    ValueError
+        For a sum by interpolation.
+    """
+    counted = counts(structure, parameters, machine)
+    bounds = fmm.predict(counted, machine, dtype.name, units)
+    return {name: Phase(counted[name], bound, fmm.share(machine, name)) for name, bound in bounds.items()}
 
 
 def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) -> dict[str, Counts]:

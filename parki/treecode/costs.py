@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from parki import engine
-from parki.perfmodels import clusters
+from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
 

@@ -1,13 +1,14 @@
-"""Work of a treecode sum by phase, counted for `parki.perfmodels.clusters`, and its predicted time."""
+"""Work of a treecode sum by phase, counted for `parki.perfmodels.counts.clusters`, and its predicted time."""
 
 import numpy as np
 
 from parki import engine, prediction
 from parki.engine import Space, Workunit, workers
-from parki.perfmodels import clusters
-from parki.perfmodels.clusters import Transfers, TreecodeSizes, TreecodeTexts
-from parki.perfmodels.counts import Counts
+from parki.perfmodels.counts import clusters
+from parki.perfmodels.counts.clusters import Transfers, TreecodeSizes, TreecodeTexts
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
+from parki.perfmodels.roofline import Phase
 from parki.prediction import Prediction
 from parki.treecode.interactions import InteractionLists
 from parki.treecode.params import Parameters
@@ -37,11 +38,18 @@ def predict(
     """
     phases = dict.fromkeys((name for name in PHASES if name not in PLANNED), 0.0)
     if structure is not None:
-        machine = prediction.machine_of(space)
-        counted = counts(structure, parameters, machine)
-        found = clusters.predict(counted, machine, dtype.name, parameters.far, workers(space))
-        phases = {name: found[name].seconds for name in phases}
+        found = times(structure, parameters, dtype, prediction.machine_of(space), workers(space))
+        phases = {name: found[name].bound.seconds for name in phases}
     return Prediction(phases, memory)
+
+
+def times(
+    structure: TreecodeStructure, parameters: Parameters, dtype: np.dtype, machine: Machine, units: int
+) -> dict[str, Phase]:
+    """Return the work and the time of each phase of making a plan and of one sum, on some cores of a machine."""
+    counted = counts(structure, parameters, machine)
+    bounds = clusters.predict(counted, machine, dtype.name, parameters.far, units)
+    return {name: Phase(counted[name], bounds[name], clusters.share(machine, name)) for name in clusters.PHASES}
 
 
 def counts(structure: TreecodeStructure, parameters: Parameters, machine: Machine) -> dict[str, Counts]:

@@ -8,6 +8,7 @@ import pytest
 
 from parki import cli
 from parki.app import completion, examples, parser, words
+from parki.perfmodels.bench.benchmark import BENCHMARKS
 
 pytest.importorskip("shtab", reason='shtab is not installed: pip install "parki[completion]"')
 
@@ -49,7 +50,7 @@ def test_bash_offers_words(offered):
     assert offered("run", "--method", "") == set(words.METHODS)
     assert offered("run", "--kernel", "regularised_") == {k for k in words.KERNELS if k.startswith("regularised_")}
     assert offered("tune", "--kernel", "") == set(words.EWALD_KERNELS)
-    assert offered("bench", "fmm-") == {name for name in words.BENCHMARKS if name.startswith("fmm-")}
+    assert offered("bench", "fmm-") == {name for name in BENCHMARKS if name.startswith("fmm-")}
     assert offered("cache", "") >= {"list", "clear", "prune"}
     assert offered("examples", "show", "wat") == {"water", "water_dynamics"}
     assert offered("examples", "copy", "") >= set(examples.names())

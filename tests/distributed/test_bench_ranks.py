@@ -9,24 +9,24 @@ import pytest
 from parki.distributed.simulated import World
 from parki.engine.run import spaces
 from parki.ewald.report import EXCHANGES
-from parki.perfmodels import bench_ranks, measure_ranks
+from parki.perfmodels.bench import measure_ranks, ranks
 
 OPTIONS = {"box": (1.0, 1.0, 1.0), "tolerance": 1e-5, "execution_space": spaces.Space("Serial")}
 
 
 def test_shares_are_as_many_as_asked_and_anywhere():
-    x = [bench_ranks.share(1003, rank, 4)[0] for rank in range(4)]
+    x = [ranks.share(1003, rank, 4)[0] for rank in range(4)]
     assert sum(own.shape[1] for own in x) == 1003
     assert len(np.unique(np.concatenate(x, axis=1), axis=1).T) == 1003
     assert all(own.min() < 0.05 and own.max() > 0.95 for own in x)
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_a_sum_over_ranks_beside_one_process(ranks):
-    found = World(ranks).run(lambda comm: bench_ranks.measured("stokes_comb", 900, comm, OPTIONS, 2))
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_sum_over_ranks_beside_one_process(count):
+    found = World(count).run(lambda comm: ranks.measured("stokes_comb", 900, comm, OPTIONS, 2))
     one, many = found[0][0]
     assert one["what"] == "stokes_comb, N = 900, 1e-05: one process of 1 thread"
-    assert many["what"] == f"stokes_comb, N = 900, 1e-05: {ranks} rank{'s' * (ranks > 1)} of 1 thread"
+    assert many["what"] == f"stokes_comb, N = 900, 1e-05: {count} rank{'s' * (count > 1)} of 1 thread"
     assert many["against"] == one["what"]
     assert len(one["times"]) == len(many["times"]) == 2
     assert 0 < many["error"] < 1e-5
@@ -34,31 +34,31 @@ def test_a_sum_over_ranks_beside_one_process(ranks):
     summary = found[0][1]
     assert "busy: largest over mean" in summary
     for title in EXCHANGES.values():
-        assert (title in summary) is (ranks > 1)
-    if ranks > 1:
+        assert (title in summary) is (count > 1)
+    if count > 1:
         assert re.search(r"lines for planes .* ms   [1-9]\S*, 4\n", summary)
 
 
 def test_one_process_is_spared_large_sums(monkeypatch):
     monkeypatch.setattr(measure_ranks, "ALONE", 899)
-    rows = World(2).run(lambda comm: bench_ranks.measured("laplace", 900, comm, OPTIONS, 1))[0][0]
+    rows = World(2).run(lambda comm: ranks.measured("laplace", 900, comm, OPTIONS, 1))[0][0]
     assert rows[0]["absent"] == "more than 899 particles"
     assert "against" not in rows[1]
 
 
 def test_an_error_of_one_process_is_everyones(monkeypatch):
-    prepared = bench_ranks.prepared
+    prepared = ranks.prepared
 
     def full(kernel, given, options):
         if "comm" not in options:
             raise MemoryError("no room for one process")
         return prepared(kernel, given, options)
 
-    monkeypatch.setattr(bench_ranks, "prepared", full)
+    monkeypatch.setattr(ranks, "prepared", full)
 
     def work(comm):
         with pytest.raises(MemoryError, match="no room for one process"):
-            bench_ranks.measured("laplace", 300, comm, OPTIONS, 1)
+            ranks.measured("laplace", 300, comm, OPTIONS, 1)
 
     World(3).run(work)
 
@@ -81,7 +81,7 @@ def test_bad_options_are_everyones_error(change, said):
 
     def work(comm):
         with pytest.raises((ValueError, MemoryError), match=said) as caught:
-            bench_ranks.main(argparse.Namespace(comm=comm, **asked))
+            ranks.main(argparse.Namespace(comm=comm, **asked))
         assert "raised on all ranks" in "".join(caught.value.__notes__)
 
     World(2).run(work)

@@ -8,25 +8,25 @@ import pytest
 from parki.distributed.freespace import EXCHANGES
 from parki.distributed.simulated import World
 from parki.engine.run import spaces
-from parki.perfmodels import bench_ranks, bench_ranks_free, measure_ranks
+from parki.perfmodels.bench import measure_ranks, ranks, ranks_free
 
 OPTIONS = {"tolerance": 1e-4, "execution_space": spaces.Space("Serial")}
-METHODS = {name: method for name, method in bench_ranks.METHODS.items() if method is not None}
+METHODS = {name: method for name, method in ranks.METHODS.items() if method is not None}
 
 
 @pytest.fixture(autouse=True)
 def cores(monkeypatch):
     """Let the machine have two cores."""
-    monkeypatch.setattr(bench_ranks_free, "cpus", lambda: 2)
+    monkeypatch.setattr(ranks_free, "cpus", lambda: 2)
 
 
 def measured(comm, name="treecode", kernel="coulomb", points="uniform", repeat=2):
-    return bench_ranks_free.measured(METHODS[name], kernel, points, 900, comm, OPTIONS, repeat)
+    return ranks_free.measured(METHODS[name], kernel, points, 900, comm, OPTIONS, repeat)
 
 
-@pytest.mark.parametrize("points", bench_ranks_free.POINTS)
+@pytest.mark.parametrize("points", ranks_free.POINTS)
 def test_shares_are_as_many_as_asked_and_each_its_own(points):
-    shares = [bench_ranks_free.share("stokes_sl", points, 1003, rank, 4) for rank in range(4)]
+    shares = [ranks_free.share("stokes_sl", points, 1003, rank, 4) for rank in range(4)]
     x, f = (np.concatenate(some, axis=1) for some in zip(*shares, strict=True))
     assert x.shape == f.shape == (3, 1003)
     assert len(np.unique(x, axis=1).T) == len(np.unique(f)) / 3 == 1003
@@ -56,8 +56,8 @@ def test_a_sum_over_ranks_beside_one_process(name, ranks, threads):
 
 def test_one_process_has_the_threads_of_all(monkeypatch):
     """Plans of one process have a thread per rank; plans over ranks keep their own space."""
-    plans, make = [], bench_ranks_free.FreeSteps.plan
-    monkeypatch.setattr(bench_ranks_free.FreeSteps, "plan", lambda self: plans.append(make(self)) or plans[-1])
+    plans, make = [], ranks_free.FreeSteps.plan
+    monkeypatch.setattr(ranks_free.FreeSteps, "plan", lambda self: plans.append(make(self)) or plans[-1])
     World(2).run(measured, "treecode", "coulomb", "uniform", 1)
     assert {plan.space for plan in plans if plan.comm is None} == {spaces.Space("OpenMP", 2)}
     assert {plan.space for plan in plans if plan.comm is not None} == {spaces.Space("Serial")}
@@ -65,15 +65,15 @@ def test_one_process_has_the_threads_of_all(monkeypatch):
 
 def test_spaces_of_one_process(monkeypatch):
     device, two, one = spaces.Space("GpuSim"), spaces.Space("OpenMP", 2), spaces.Space("OpenMP", 1)
-    assert bench_ranks_free.one_space(device, 8) == (device, "")
-    assert bench_ranks_free.one_space(one, 1) == (one, "")
-    assert bench_ranks_free.one_space(one, 4) == (two, " for want of cores")
-    monkeypatch.setattr(bench_ranks_free, "cpus", lambda: 1)
-    assert bench_ranks_free.one_space(one, 4) == (one, " for want of cores")
+    assert ranks_free.one_space(device, 8) == (device, "")
+    assert ranks_free.one_space(one, 1) == (one, "")
+    assert ranks_free.one_space(one, 4) == (two, " for want of cores")
+    monkeypatch.setattr(ranks_free, "cpus", lambda: 1)
+    assert ranks_free.one_space(one, 4) == (one, " for want of cores")
     monkeypatch.setattr(spaces, "available", lambda: {"OpenMP": "There is none."})
-    monkeypatch.setattr(bench_ranks_free, "cpus", lambda: 8)
+    monkeypatch.setattr(ranks_free, "cpus", lambda: 8)
     serial = OPTIONS["execution_space"]
-    assert bench_ranks_free.one_space(serial, 4) == (serial, " for want of OpenMP")
+    assert ranks_free.one_space(serial, 4) == (serial, " for want of OpenMP")
 
 
 def test_one_process_is_spared_large_sums(monkeypatch):
@@ -84,14 +84,14 @@ def test_one_process_is_spared_large_sums(monkeypatch):
 
 
 def test_an_error_of_one_process_is_everyones(monkeypatch):
-    make = bench_ranks_free.FreeSteps.plan
+    make = ranks_free.FreeSteps.plan
 
     def full(self):
         if "comm" not in self._options:
             raise MemoryError("no room for one process")
         return make(self)
 
-    monkeypatch.setattr(bench_ranks_free.FreeSteps, "plan", full)
+    monkeypatch.setattr(ranks_free.FreeSteps, "plan", full)
 
     def work(comm):
         with pytest.raises(MemoryError, match="no room for one process"):
@@ -103,8 +103,8 @@ def test_an_error_of_one_process_is_everyones(monkeypatch):
 def test_the_command_prints_a_table_of_each_kernel(capsys):
     asked = {"name": "treecode", "json": None, "compare": None, "plot": None, "n": 300, "tolerance": 1e-3, "repeat": 1}
     asked |= {"space": "Serial", "threads": None, "points": "sphere"}
-    assert World(1).run(lambda comm: bench_ranks.main(argparse.Namespace(comm=comm, **asked))) == [0]
+    assert World(1).run(lambda comm: ranks.main(argparse.Namespace(comm=comm, **asked))) == [0]
     said = capsys.readouterr().out
-    for kernel in bench_ranks_free.KERNELS:
+    for kernel in ranks_free.KERNELS:
         assert said.count(f"{kernel}, sphere, N = 300, 0.001: both, 1 rank of 1 thread ") == 1
     assert said.count("busy: largest over mean") == 2

@@ -15,7 +15,7 @@ import pytest
 from parki import cli, demo, formats
 from parki.engine.compile import writing
 from parki.ewald.options import EwaldOptions
-from parki.perfmodels import compare, plot
+from parki.perfmodels.bench import compare, plot
 
 FACTS = {"kernel": "laplace", "tolerance": 1e-6}
 

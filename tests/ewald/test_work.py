@@ -16,7 +16,7 @@ from parki.ewald.kernels import KERNELS
 from parki.ewald.stages import far, loop_counts, multipliers, planes, work
 from parki.ewald.stages.near import near_kernel
 from parki.ewald.stages.spread import spread_kernel
-from parki.perfmodels.p2g import Spreading
+from parki.perfmodels.counts.p2g import Spreading
 from tests.ewald import one_call
 
 BOX = (1.0, 1.3, 0.8)

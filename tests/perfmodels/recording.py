@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from parki.perfmodels import bench
+from parki.perfmodels.bench import command
 
 
 def asked(name, n, **others):
@@ -14,7 +14,7 @@ def asked(name, n, **others):
 def ran(name, n, folder):
     """Run a benchmark and return the recorded rows."""
     path = folder / "record.json"
-    assert bench.main(asked(name, n, json=path)) == 0
+    assert command.main(asked(name, n, json=path)) == 0
     (record,) = json.loads(path.read_text())
     keys = [(r["what"], r["n"], r["tolerance"], r["threads"]) for r in record["rows"]]
     assert len(set(keys)) == len(keys)

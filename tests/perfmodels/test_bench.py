@@ -1,14 +1,16 @@
 """Benchmarks by `parki bench`: compared programs take turns, records are complete, and all benchmarks run."""
 
 import argparse
+import importlib
 import json
 import re
 
 import numpy as np
 import pytest
 
-from parki.app import words
-from parki.perfmodels import bench, bench_kernels, bench_sums, handwritten, measure
+from parki import cli
+from parki.perfmodels.bench import command, free, handwritten, kernels, measure, sums
+from parki.perfmodels.bench.benchmark import BENCHMARKS
 from parki.scaling import Powers
 
 DEFAULTS = {
@@ -62,8 +64,18 @@ def test_rows_and_their_table():
     assert re.fullmatch(r"other +not measured: pip install other", lines[3])
 
 
-def test_names_are_those_of_the_command():
-    assert tuple(bench.BENCHMARKS) == words.BENCHMARKS
+@pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=str)
+def test_functions_of_a_benchmark_are_there(benchmark):
+    for path in (benchmark.measures, benchmark.prints, benchmark.draws):
+        module, name = path.split(".")
+        assert callable(getattr(importlib.import_module(f"parki.perfmodels.bench.{module}"), name))
+
+
+def test_benchmarks_are_listed(capsys):
+    assert cli.main(["bench", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(BENCHMARKS)
+    assert lines[list(BENCHMARKS).index("threads")] == "threads           all methods, against threads (--only)"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +94,7 @@ def test_names_are_those_of_the_command():
 )
 def test_every_benchmark_runs(name, tmp_path, capsys):
     path = tmp_path / "record.json"
-    assert bench.main(asked(name, json=path)) == 0
+    assert command.main(asked(name, json=path)) == 0
     (record,) = json.loads(path.read_text())
     rows = [r for r in record["rows"] if "absent" not in r]
     assert rows
@@ -97,16 +109,16 @@ def test_every_benchmark_runs(name, tmp_path, capsys):
 
 
 def test_errors_against_the_tolerance(monkeypatch):
-    monkeypatch.setattr(bench_sums, "TOLERANCES", [1e-3, 1e-6])
-    rows = bench_sums.tolerances(asked("tolerance", n=400), bench_sums.spaces.get("Serial"))
+    monkeypatch.setattr(sums, "TOLERANCES", [1e-3, 1e-6])
+    rows = sums.tolerances(asked("tolerance", n=400), sums.spaces.get("Serial"))
     assert [r["tolerance"] for r in rows] == [1e-3, 1e-6] * 3
     assert all(0 < r["error"] < r["tolerance"] for r in rows)
 
 
 def test_precisions_by_kernel_and_tolerance(monkeypatch):
-    monkeypatch.setattr(bench_sums, "KERNELS", ["laplace"])
-    monkeypatch.setattr(bench_sums, "LOOSE", [1e-3])
-    double, single = bench_sums.precisions(asked("precision", n=400), bench_sums.spaces.get("Serial"))
+    monkeypatch.setattr(sums, "KERNELS", ["laplace"])
+    monkeypatch.setattr(sums, "LOOSE", [1e-3])
+    double, single = sums.precisions(asked("precision", n=400), sums.spaces.get("Serial"))
     assert [double["what"], single["what"]] == [f"laplace, N = 400, 0.001, {name}" for name in ("double", "single")]
     assert single["against"] == double["what"]
     assert all(0 < r["error"] < r["tolerance"] == 1e-3 for r in (double, single))
@@ -114,7 +126,7 @@ def test_precisions_by_kernel_and_tolerance(monkeypatch):
 
 def test_fmm3d_in_free_space():
     pytest.importorskip("fmm3dpy")
-    rows = bench_sums.free_space(asked("free", n=400), bench_sums.spaces.get("Serial"))
+    rows = free.free_space(asked("free", n=400), sums.spaces.get("Serial"))
     assert len(rows) == 10
     for theirs, ours in zip(rows[::2], rows[1::2], strict=True):
         assert ours["against"] == theirs["what"]
@@ -125,7 +137,7 @@ def test_records_tell_how_to_repeat_them(tmp_path, capsys):
     path = tmp_path / "record.json"
     given = asked("fft", n=200, json=path, threads=None, space=None, repeat=3, tolerance=1e-6)
     for _ in range(2):
-        bench.main(given)
+        command.main(given)
     first, second = json.loads(path.read_text())
     assert first["command"] == "parki bench fft --n 200 --repeat 3 --tolerance 1e-06"
     assert first["asked"] == second["asked"]
@@ -143,36 +155,36 @@ def test_records_tell_how_to_repeat_them(tmp_path, capsys):
 def test_the_exit_status_says_what_is_slower(tmp_path, capsys, monkeypatch):
     seconds = [1.0]
     monkeypatch.setattr(handwritten, "yardstick", lambda: [1e-3])
-    monkeypatch.setitem(bench.BENCHMARKS, "p2p", lambda *_: [measure.row("loop", seconds * 3, 1.0, "G pairs")])
+    monkeypatch.setattr(kernels, "p2p", lambda *_: [measure.row("loop", seconds * 3, 1.0, "G pairs")])
     path = tmp_path / "old.json"
-    assert bench.main(asked("p2p", json=path)) == 0
-    assert bench.main(asked("p2p", compare=path)) == 0
+    assert command.main(asked("p2p", json=path)) == 0
+    assert command.main(asked("p2p", compare=path)) == 0
     seconds[0] = 2.0
-    assert bench.main(asked("p2p", compare=path)) == 1
+    assert command.main(asked("p2p", compare=path)) == 1
     assert "1 of 1 rows slower beyond noise" in capsys.readouterr().out
     with pytest.raises(ValueError, match="no record of p2p with n 7"):
-        bench.main(asked("p2p", n=7, compare=path))
+        command.main(asked("p2p", n=7, compare=path))
 
 
 def test_files_are_looked_at_before_anything_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setitem(bench.BENCHMARKS, "p2p", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(kernels, "p2p", lambda *_: pytest.fail("measured"))
     path = tmp_path / "old.json"
     path.write_text("{}")
     for name in ("json", "compare"):
         with pytest.raises(ValueError, match="no list of records"):
-            bench.main(asked("p2p", **{name: path}))
+            command.main(asked("p2p", **{name: path}))
     with pytest.raises(FileNotFoundError):
-        bench.main(asked("p2p", compare=tmp_path / "none.json"))
+        command.main(asked("p2p", compare=tmp_path / "none.json"))
 
 
 @pytest.mark.parametrize("kernel", handwritten.SCALAR)
 def test_the_scalar_near_field_is_the_near_field(kernel):
     n, tolerance, crowd = 600, 1e-10, 40.0
-    literal, (order, u), some = bench_kernels.scalar_near(kernel, n, tolerance, crowd)
+    literal, (order, u), some = kernels.scalar_near(kernel, n, tolerance, crowd)
     literal()
     x, dens, normals = measure.cloud(n)
     options = {"box": (1, 1, 1), "tolerance": tolerance, "split": "gaussian", "execution_space": "Serial"}
-    plan = bench_kernels.api.plan(kernel, x, x, cell_size=crowd, **options)
+    plan = kernels.api.plan(kernel, x, x, cell_size=crowd, **options)
     plan(*measure.strengths(kernel, dens, normals))
     made = plan.sums[1]
     found = made.placed[made.sum.near.result]
@@ -187,15 +199,15 @@ def test_the_scalar_near_field_is_the_near_field(kernel):
 
 
 def test_numbers_of_particles_grow_by_factors_of_three():
-    assert bench_sums.numbers(500) == [500]
-    assert bench_sums.numbers(100_000) == [10_000, 30_000, 100_000]
-    assert bench_sums.numbers(2_000_000) == [10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000]
+    assert sums.numbers(500) == [500]
+    assert sums.numbers(100_000) == [10_000, 30_000, 100_000]
+    assert sums.numbers(2_000_000) == [10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000]
 
 
 def test_rates_are_compared_from_the_first_large_sum_on(monkeypatch):
-    monkeypatch.setattr(bench_sums, "numbers", lambda n: [100, 200, 400])
-    monkeypatch.setattr(bench_sums, "FLAT", 200)
-    rows = bench_sums.scaling(asked("scaling", n=400), bench_sums.spaces.get("Serial"))
+    monkeypatch.setattr(sums, "numbers", lambda n: [100, 200, 400])
+    monkeypatch.setattr(sums, "FLAT", 200)
+    rows = sums.scaling(asked("scaling", n=400), sums.spaces.get("Serial"))
     assert [r["n"] for r in rows] == [100, 200, 400] * 3
     assert ["ratio" in r for r in rows] == [False, False, True] * 3
     assert all(rows[k + 2]["against"] == rows[k + 1]["what"] for k in (0, 3, 6))

@@ -10,10 +10,12 @@ from parki import cli, fmm, samples
 from parki.engine.run.spaces import Space
 from parki.fmm import balance, work
 from parki.fmm.report import PHASES
-from parki.perfmodels import bench_fmm, bench_models, bench_treecode, model_fmm
-from parki.perfmodels import fmm as counted
-from parki.perfmodels.bench_fmm import CASES, PEERS, FmmCase, Peer
+from parki.perfmodels.bench import fmm as bench_fmm
+from parki.perfmodels.bench import free, models, sweeps
+from parki.perfmodels.bench.fmm import CASES, PEERS, FmmCase, Peer
+from parki.perfmodels.counts import fmm as counted
 from parki.perfmodels.machine import Machine
+from parki.perfmodels.models import fmm as model_fmm
 from tests.perfmodels import recording
 
 N, ONE, MORE = 1500, Space("Serial"), 3000
@@ -30,8 +32,8 @@ def small(monkeypatch):
         monkeypatch.setattr(bench_fmm, cases, FEW)
     monkeypatch.setattr(bench_fmm, "SWEPT", FEW)
     monkeypatch.setattr(bench_fmm, "SIZES", (0.5, 1.0))
-    monkeypatch.setattr(bench_fmm, "FINALISTS", 1)
-    monkeypatch.setattr(bench_models.calibrate, "measure", lambda seconds: Machine.load("xeon"))
+    monkeypatch.setattr(sweeps, "FINALISTS", 1)
+    monkeypatch.setattr(models.calibrate, "measure", lambda seconds: Machine.load("xeon"))
     monkeypatch.setenv("PARKI_CALIBRATION", "off")
 
 
@@ -126,7 +128,7 @@ def test_predictions(tmp_path, capsys):
 @pytest.mark.parametrize("kernel", ["coulomb", "stokes_sl"])
 def test_beside_fmm3d(kernel, monkeypatch):
     pytest.importorskip("fmm3dpy")
-    monkeypatch.setattr(bench_treecode, "ASKED", (1e-2,))
+    monkeypatch.setattr(free, "ASKED", (1e-2,))
     monkeypatch.setattr(bench_fmm, "KERNELS", (kernel,))
     theirs, ours = bench_fmm.against_fmm(recording.asked("fmm-free", 400, repeat=1), ONE)
     assert theirs["what"].startswith(f"{kernel}, N = 400")

@@ -3,25 +3,25 @@
 import pytest
 
 from parki.engine.run.spaces import Space
-from parki.perfmodels import bench_methods
+from parki.perfmodels.bench import methods
 from tests.perfmodels.recording import asked, ran
 
 ONE = Space("Serial")
 
 
 def test_every_method_reaches_its_tolerance(monkeypatch, tmp_path):
-    monkeypatch.setattr(bench_methods, "TOLERANCES", (1e-3, 1e-4))
+    monkeypatch.setattr(methods, "TOLERANCES", (1e-3, 1e-4))
     rows = ran("accuracy", 300, tmp_path)
-    assert [r["series"] for r in rows[::2]] == [str(one) for one in bench_methods.TOLERANT]
+    assert [r["series"] for r in rows[::2]] == [str(one) for one in methods.TOLERANT]
     assert {r["part"] for r in rows} == {"plan and call", "call again"}
     assert all(0 < r["error"] <= r["tolerance"] == 1e-3 for r in rows)
     assert all(r["memory"] > 0 for r in rows)
 
 
 def test_growth_is_against_the_fewest_points(monkeypatch):
-    monkeypatch.setattr(bench_methods, "numbers", lambda n: [100, 200, 400])
-    monkeypatch.setattr(bench_methods, "MOST_DIRECT", 200)
-    rows = bench_methods.growth(asked("growth", 400, only=["kifmm-coulomb", "direct-coulomb"]), ONE)
+    monkeypatch.setattr(methods, "numbers", lambda n: [100, 200, 400])
+    monkeypatch.setattr(methods, "MOST_DIRECT", 200)
+    rows = methods.growth(asked("growth", 400, only=["kifmm-coulomb", "direct-coulomb"]), ONE)
     assert [(r["series"], r["n"]) for r in rows[::2]] == [
         *(("kifmm-coulomb", n) for n in (100, 200, 400)),
         *(("direct-coulomb", n) for n in (100, 200)),
@@ -34,7 +34,7 @@ def test_growth_is_against_the_fewest_points(monkeypatch):
 
 @pytest.mark.parametrize("name", ["ewald-laplace", "bldtt-coulomb", "kifmm-coulomb"])
 def test_phases_and_the_rest_are_the_whole(name):
-    rows = bench_methods.phases(asked("phases", 300, only=[name]), ONE)
+    rows = methods.phases(asked("phases", 300, only=[name]), ONE)
     assert rows[-1]["part"] == "plan and call"
     assert len(rows) > 4
     for k, whole in enumerate(rows[-1]["times"]):
@@ -42,7 +42,7 @@ def test_phases_and_the_rest_are_the_whole(name):
 
 
 def test_threads_are_against_one():
-    rows = bench_methods.threads(asked("threads", 300, only=["kifmm-coulomb"]), Space("OpenMP", threads=3))
+    rows = methods.threads(asked("threads", 300, only=["kifmm-coulomb"]), Space("OpenMP", threads=3))
     assert [r["threads"] for r in rows] == [1, 2, 3]
     assert ["ratio" in r for r in rows] == [False, True, True]
     assert {r["against"] for r in rows[1:]} == {rows[0]["what"]}
@@ -50,6 +50,6 @@ def test_threads_are_against_one():
 
 def test_other_names_are_refused():
     with pytest.raises(ValueError, match="--only is 'kifmm-yukawa'; expected some of ewald-laplace"):
-        bench_methods.phases(asked("phases", 300, only=["kifmm-yukawa"]), ONE)
+        methods.phases(asked("phases", 300, only=["kifmm-yukawa"]), ONE)
     with pytest.raises(ValueError, match="'direct-coulomb'"):  # this sum has no tolerance
-        bench_methods.accuracy(asked("accuracy", 300, only=["direct-coulomb"]), ONE)
+        methods.accuracy(asked("accuracy", 300, only=["direct-coulomb"]), ONE)

@@ -10,10 +10,12 @@ import pytest
 from parki.engine.run.spaces import Space
 from parki.ewald import stokes_comb
 from parki.ewald.stages import work
-from parki.perfmodels import bench, bench_clusters, bench_models, model, roofline
-from parki.perfmodels.bench_models import PROBLEMS, ModelProblem, TimedPlan
+from parki.perfmodels import roofline
+from parki.perfmodels.bench import command, kernels, limits, models
+from parki.perfmodels.bench.measure import row
+from parki.perfmodels.bench.models import PROBLEMS, ModelProblem, TimedPlan
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.measure import row
+from parki.perfmodels.models import ewald
 
 ONE = Space("Serial")
 N, PARTS = 240, ("near", "transform", "spread", "gather", "whole")
@@ -23,7 +25,7 @@ N, PARTS = 240, ("near", "transform", "spread", "gather", "whole")
 def known(monkeypatch):
     """Use a machine with known rates, and no calibration."""
     xeon = Machine.load("xeon")
-    monkeypatch.setattr(bench_models.calibrate, "measure", lambda seconds: xeon)
+    monkeypatch.setattr(models.calibrate, "measure", lambda seconds: xeon)
     return xeon
 
 
@@ -31,9 +33,9 @@ def known(monkeypatch):
 def loose(monkeypatch):
     """Use the same problems at about one tolerance, so that few kernels are compiled, and sweeps of two cutoffs."""
     found = tuple(replace(problem, tolerance=1e-3 * (1 + 0.001 * k)) for k, problem in enumerate(PROBLEMS))
-    monkeypatch.setattr(bench_models, "PROBLEMS", found)
-    monkeypatch.setattr(bench_models, "FACTORS", np.array([0.9]))
-    monkeypatch.setattr(bench_models, "WEIGHTS", (1.0,))
+    monkeypatch.setattr(models, "PROBLEMS", found)
+    monkeypatch.setattr(models, "FACTORS", np.array([0.9]))
+    monkeypatch.setattr(models, "WEIGHTS", (1.0,))
     return found
 
 
@@ -45,7 +47,7 @@ def asked(name, **others):
 def ran(name, folder):
     """Run a benchmark and return the recorded rows."""
     path = folder / "record.json"
-    assert bench.main(asked(name, json=path)) == 0
+    assert command.main(asked(name, json=path)) == 0
     (record,) = json.loads(path.read_text())
     for r in record["rows"]:
         assert 0 < r["seconds"] == min(r["times"])
@@ -70,7 +72,7 @@ def test_problems_are_twelve_of_all_kinds():
 
 
 def test_a_problem_is_made_as_it_says():
-    it = bench_models.made(ModelProblem("laplace", 0.5, 1e-3, 1, "float32", 0.5), 400, ONE)
+    it = models.made(ModelProblem("laplace", 0.5, 1e-3, 1, "float32", 0.5), 400, ONE)
     p, x = it.plan.parameters, it.plan.structure.points.originals()[1]
     assert (it.plan.n_sources, p.dtype, p.periodicity, p.tolerance) == (200, "float32", 1, 1e-3)
     assert x[0].max() > 0.9
@@ -78,7 +80,7 @@ def test_a_problem_is_made_as_it_says():
 
 
 def test_a_sum_is_the_plans_and_counts_its_phases():
-    it = bench_models.made(ModelProblem("stokes_comb", 1, 1e-3), N, ONE)
+    it = models.made(ModelProblem("stokes_comb", 1, 1e-3), N, ONE)
     ticks = iter(range(100))
     timed = replace(it, clock=lambda: next(ticks))
     assert timed.once() == sum(timed.runs[0].values())
@@ -116,7 +118,7 @@ def test_predictions_that_are_close_are_counted():
         row(f"a, {part}", [1.0], 1.0, "M", problem="a", part=part, ratio=ratio, against="", roofline=1.0)
         for part, ratio in zip(PARTS, (1.24, 0.76, 1.26, 0.74, 1.3), strict=True)
     ]
-    *_, costs, limits = bench_models.predictions_table(rows).splitlines()
+    *_, costs, limits = models.predictions_table(rows).splitlines()
     assert costs.split() == "costs 2 of 4 phases, 0 of 1 sums (median 1.30)".split()
     assert limits.split() == "roofline 4 of 4 phases, 1 of 1 sums (median 1.00)".split()
 
@@ -137,8 +139,8 @@ def test_selections_of_all_problems(loose, tmp_path, capsys):
 
 
 def test_a_sweep_goes_around_the_choice():
-    plan = bench_models.made(ModelProblem("laplace", 1, 1e-4), 2000, ONE).plan
-    found, chosen = bench_models.sweep(plan), plan.parameters
+    plan = models.made(ModelProblem("laplace", 1, 1e-4), 2000, ONE).plan
+    found, chosen = models.sweep(plan), plan.parameters
     assert chosen not in found
     assert len({(p.rc, p.P, p.grid) for p in found}) == len(found) > 9
     assert min(p.rc for p in found) < 0.7 * chosen.rc
@@ -149,7 +151,7 @@ def test_a_sweep_goes_around_the_choice():
 
 
 def test_shares_of_the_roofline(known, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(bench_clusters, "LIMITED", ())
+    monkeypatch.setattr(limits, "LIMITED", ())
     rows = ran("roofline", tmp_path)
     assert [(r["kernel"], r["phase"]) for r in rows] == [
         (kernel, phase) for kernel in ("laplace", "stokes_sl", "stokes_comb") for phase in Machine.PHASES
@@ -157,7 +159,7 @@ def test_shares_of_the_roofline(known, tmp_path, capsys, monkeypatch):
     for r in rows:
         assert r["ratio"] == pytest.approx(r["limit"] / r["seconds"])
         assert min(r["ratio"], r["flops"], r["bandwidth"]) > 0
-    it = bench_models.made(ModelProblem("laplace", 1, 1e-3), N, ONE)
+    it = models.made(ModelProblem("laplace", 1, 1e-3), N, ONE)
     plan = it.plan
     counts = work.count(
         plan.parameters, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources
@@ -171,12 +173,12 @@ def test_shares_of_the_roofline(known, tmp_path, capsys, monkeypatch):
 
 
 def test_a_limit_is_of_the_threads_there_are():
-    it = bench_models.made(ModelProblem("laplace", 1, 1e-3), N, ONE)
+    it = models.made(ModelProblem("laplace", 1, 1e-3), N, ONE)
     pair = replace(Machine.load("xeon"), units=2, parallel={"p2p": 0.75})
-    counts = model.count(it.plan.parameters, it.plan.chosen.variants, N, "host")["p2p"]
-    one = bench_models.bound(it.plan, "p2p", counts, pair).seconds
+    counts = ewald.count(it.plan.parameters, it.plan.chosen.variants, N, "host")["p2p"]
+    one = models.bound(it.plan, "p2p", counts, pair).seconds
     it.plan.space = Space("OpenMP", threads=2)
-    two = bench_models.bound(it.plan, "p2p", counts, pair).seconds
+    two = models.bound(it.plan, "p2p", counts, pair).seconds
     launch = counts.launches * pair.launch
     assert two - launch == pytest.approx((one - launch) / 2 / 0.75)
     assert isinstance(it, TimedPlan)
@@ -184,10 +186,10 @@ def test_a_limit_is_of_the_threads_there_are():
 
 def test_one_core_unless_threads_are_asked_for(known):
     both = Space("OpenMP", threads=2)
-    assert bench_models.host(asked("model", threads=None), both) == (ONE, known)
-    assert bench_models.host(asked("model", threads=2), both) == (both, known)
+    assert models.host(asked("model", threads=None), both) == (ONE, known)
+    assert models.host(asked("model", threads=2), both) == (both, known)
     with pytest.raises(ValueError, match="space: found GpuSim, expected one of the host"):
-        bench_models.host(asked("model"), Space("GpuSim"))
+        models.host(asked("model"), Space("GpuSim"))
 
 
 def test_fewer_particles_where_no_number_is_asked_for(monkeypatch, capsys):
@@ -197,10 +199,10 @@ def test_fewer_particles_where_no_number_is_asked_for(monkeypatch, capsys):
         seen.append(asked.n)
         return [row("a", [1.0], 1.0, "M")]
 
-    monkeypatch.setitem(bench.BENCHMARKS, "selection", record)
-    monkeypatch.setitem(bench.BENCHMARKS, "fft", record)
-    monkeypatch.setitem(bench.TABLES, "selection", lambda rows: "a table of its own")
+    monkeypatch.setattr(models, "selections", record)
+    monkeypatch.setattr(kernels, "transforms", record)
+    monkeypatch.setattr(models, "selections_table", lambda rows: "a table of its own")
     for name, n in (("selection", None), ("fft", None), ("selection", 500)):
-        bench.main(asked(name, n=n))
+        command.main(asked(name, n=n))
     assert seen == [30_000, 100_000, 500]
     assert capsys.readouterr().out.count("a table of its own") == 2

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from parki.engine.run.spaces import Space
-from parki.perfmodels import bench_clusters, bench_models, bench_treecode, clusters, free, handwritten
-from parki.perfmodels.bench_treecode import CASES, TreecodeCase
+from parki.perfmodels.bench import free, handwritten, limits, models, sweeps, treecode
+from parki.perfmodels.bench.treecode import CASES, TreecodeCase
+from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
 from parki.treecode.report import PHASES
 from tests.perfmodels import recording
@@ -21,23 +22,22 @@ FEW = (TreecodeCase("coulomb", "dual", 2), TreecodeCase("yukawa", "pc", 2))
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Use two cases, so that few kernels are compiled, a short sweep, and a machine with known rates."""
-    for module in (bench_treecode, bench_clusters):
-        monkeypatch.setattr(module, "CASES", FEW)
-    monkeypatch.setattr(bench_treecode, "SIZES", (0.5, 1.0))
-    monkeypatch.setattr(bench_treecode, "BATCHES", (1.0, 2.0))
-    monkeypatch.setattr(bench_treecode, "FINALISTS", 1)
-    monkeypatch.setattr(bench_models.calibrate, "measure", lambda seconds: Machine.load("xeon"))
+    monkeypatch.setattr(treecode, "CASES", FEW)
+    monkeypatch.setattr(treecode, "SIZES", (0.5, 1.0))
+    monkeypatch.setattr(treecode, "BATCHES", (1.0, 2.0))
+    monkeypatch.setattr(sweeps, "FINALISTS", 1)
+    monkeypatch.setattr(models.calibrate, "measure", lambda seconds: Machine.load("xeon"))
 
 
 def test_cases_are_those_of_the_papers():
     assert len(CASES) == 8
     assert {(c.kernel, c.method, c.degree) for c in CASES} >= {("coulomb", "dual", 8), ("yukawa", "pc", 4)}
-    known = {(method, degree) for method, degree, _ in bench_treecode.BARYTREE}
+    known = {(method, degree) for method, degree, _ in treecode.BARYTREE}
     assert known <= {(c.method, c.degree) for c in CASES}
 
 
 def test_sums_by_phases(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(bench_treecode.BARYTREE, ("dual", 2, N), 0.5)
+    monkeypatch.setitem(treecode.BARYTREE, ("dual", 2, N), 0.5)
     rows = recording.ran("treecode", N, tmp_path)
     assert [r["what"] for r in rows] == [
         f"{case}: {what}" for case in FEW for what in ("published loop", "whole call", "plan(charges)")
@@ -61,25 +61,25 @@ def test_sums_by_phases(tmp_path, capsys, monkeypatch):
 
 def test_barytree_is_known_for_one_core_and_one_kernel():
     eight = TreecodeCase("coulomb", "pc", 8)
-    assert bench_treecode.barytree(eight, 100_000, 1) == 2.2
-    assert bench_treecode.barytree(eight, 100_000, 2) is None
-    assert bench_treecode.barytree(eight, 50_000, 1) is None
-    assert bench_treecode.barytree(TreecodeCase("yukawa", "pc", 8), 100_000, 1) is None
+    assert treecode.barytree(eight, 100_000, 1) == 2.2
+    assert treecode.barytree(eight, 100_000, 2) is None
+    assert treecode.barytree(eight, 50_000, 1) is None
+    assert treecode.barytree(TreecodeCase("yukawa", "pc", 8), 100_000, 1) is None
 
 
-@pytest.mark.parametrize("kernel", bench_treecode.KERNELS)
+@pytest.mark.parametrize("kernel", treecode.KERNELS)
 def test_plain_loops_are_the_direct_sum(kernel, monkeypatch):
-    assert 0 < bench_treecode.plain(kernel)() < 60
+    assert 0 < treecode.plain(kernel)() < 60
     text = handwritten.TREECODES[kernel][0].replace("sum +=", "sum -=")
     monkeypatch.setitem(handwritten.TREECODES, kernel, (text,))
     with pytest.raises(RuntimeError, match=f"direct sum of {kernel} and the loop written by hand disagree"):
-        bench_treecode.plain(kernel)
+        treecode.plain(kernel)
 
 
 def test_scaling(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(bench_treecode, "DEGREES", bench_treecode.DEGREES[:1])
+    monkeypatch.setattr(treecode, "DEGREES", treecode.DEGREES[:1])
     rows = recording.ran("treecode-scaling", 100 * N, tmp_path)
-    some = itertools.product(bench_treecode.SHAPES, bench_treecode.DEGREES, (N, 10 * N, 100 * N))
+    some = itertools.product(treecode.SHAPES, treecode.DEGREES, (N, 10 * N, 100 * N))
     assert [(r["shape"], r["degree"], r["n"]) for r in rows] == list(some)
     for first, *others in (rows[k : k + 3] for k in range(0, len(rows), 3)):
         assert "ratio" not in first
@@ -93,7 +93,7 @@ def test_sizes_of_leaves(tmp_path, capsys):
     rows = recording.ran("treecode-leaves", N, tmp_path)
     assert [r["what"] for r in rows] == [f"{case}: {what}" for case in FEW for what in ("best of the sweep", "chosen")]
     for best, chosen, case in zip(rows[::2], rows[1::2], FEW, strict=True):
-        sizes = bench_treecode.grid((chosen["leaf"], chosen["batch"]), case.method)
+        sizes = treecode.grid((chosen["leaf"], chosen["batch"]), case.method)
         assert (best["leaf"], best["batch"]) in {*sizes, (chosen["leaf"], chosen["batch"])}
         assert chosen["tried"] == len({*sizes, (chosen["leaf"], chosen["batch"])})
         assert 0 < chosen["ratio"] <= 1
@@ -102,8 +102,8 @@ def test_sizes_of_leaves(tmp_path, capsys):
 
 
 def test_a_sweep_has_batches_of_their_own_for_particle_cluster():
-    assert bench_treecode.grid((100, 100), "dual") == [(50, 50), (100, 100)]
-    assert bench_treecode.grid((100, 100), "pc") == [(50, 50), (50, 100), (100, 100), (100, 200)]
+    assert treecode.grid((100, 100), "dual") == [(50, 50), (100, 100)]
+    assert treecode.grid((100, 100), "pc") == [(50, 50), (50, 100), (100, 100), (100, 200)]
 
 
 def test_predictions(tmp_path, capsys):
@@ -118,19 +118,19 @@ def test_predictions(tmp_path, capsys):
 
 
 def test_shares_of_the_roofline(monkeypatch):
-    monkeypatch.setattr(bench_clusters, "LIMITED", (TreecodeCase("coulomb", "pc", 2),))
-    rows = bench_clusters.rooflines(recording.asked("roofline", MORE), ONE)
+    monkeypatch.setattr(limits, "LIMITED", (TreecodeCase("coulomb", "pc", 2),))
+    rows = limits.of_treecodes(recording.asked("roofline", MORE), ONE, Machine.load("xeon"))
     assert [r["what"] for r in rows] == ["coulomb, ranges", "coulomb, grids"]
     for r in rows:
         assert r["ratio"] == pytest.approx(r["limit"] / r["seconds"])
         assert r["by"] in ("compute", "launch")
-    assert "wanted 70%" in bench_models.rooflines_table(rows).splitlines()[1]
+    assert "wanted 70%" in limits.rooflines_table(rows).splitlines()[1]
 
 
 def test_beside_fmm3d(monkeypatch):
     pytest.importorskip("fmm3dpy")
-    monkeypatch.setattr(bench_treecode, "ASKED", (1e-3,))
-    theirs, ours = bench_treecode.against_fmm(recording.asked("treecode-free", 300, repeat=1), ONE)
+    monkeypatch.setattr(free, "ASKED", (1e-3,))
+    theirs, ours = treecode.against_fmm(recording.asked("treecode-free", 300, repeat=1), ONE)
     assert ours["against"] == theirs["what"]
     assert ours["error"] <= max(theirs["error"], 1e-11)
     assert ours["n"] == theirs["n"] == 300
@@ -145,15 +145,15 @@ def test_without_fmm3d(monkeypatch):
         return known(name)
 
     monkeypatch.setattr(free.importlib, "import_module", none)
-    assert bench_treecode.against_fmm(recording.asked("treecode-free", N), ONE)[0]["absent"] == "pip install fmm3dpy"
+    assert treecode.against_fmm(recording.asked("treecode-free", N), ONE)[0]["absent"] == "pip install fmm3dpy"
     with pytest.raises(ValueError, match="space: found GpuSim"):
-        bench_treecode.against_fmm(recording.asked("treecode-free", N), Space("GpuSim"))
+        treecode.against_fmm(recording.asked("treecode-free", N), Space("GpuSim"))
 
 
 def test_one_core_unless_threads_are_asked_for():
     both = Space("OpenMP", threads=2)
-    assert bench_treecode.one_core(recording.asked("treecode", N, threads=None), both) == ONE
-    assert bench_treecode.one_core(recording.asked("treecode", N, threads=2), both) == both
-    x, q = bench_treecode.cloud(50)
+    assert treecode.one_core(recording.asked("treecode", N, threads=None), both) == ONE
+    assert treecode.one_core(recording.asked("treecode", N, threads=2), both) == both
+    x, q = treecode.cloud(50)
     assert x.shape == (3, 50)
     assert np.abs(q).max() <= 1

@@ -11,7 +11,9 @@ from parki import prediction
 from parki.engine.run.spaces import Space
 from parki.ewald.choice import choose, predict
 from parki.ewald.choice.question import Question
-from parki.perfmodels import calibrate, clusters, machine, microbench, select
+from parki.perfmodels import machine, select
+from parki.perfmodels.bench import calibrate, microbench
+from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Costs, Machine
 
 TRUE = Costs(near=3e-9, target=2e-7, fft=2e-8, spread=1.5e-9, gather=1.1e-9, sparse=0.1, single=0.55, single_fft=0.7)

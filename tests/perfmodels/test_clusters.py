@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from parki import engine, pairs, samples, treecode
-from parki.perfmodels import clusters
-from parki.perfmodels.clusters import Lists, Transfers
-from parki.perfmodels.counts import Counts
+from parki.perfmodels.counts import clusters
+from parki.perfmodels.counts.clusters import Lists, Transfers
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
 from parki.treecode import work

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from parki.perfmodels import compare
+from parki.perfmodels.bench import compare
 
 ASKED = {"n": 1000, "tolerance": 1e-6, "threads": 1, "space": "Serial"}
 

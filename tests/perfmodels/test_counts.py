@@ -11,10 +11,10 @@ from parki import engine
 from parki.cells import CellGrid
 from parki.ewald.kernels import KERNELS
 from parki.ewald.stages import loop_counts, near, spread
-from parki.perfmodels import clusters, convolve, fft, fmm, g2p, p2g, p2p
-from parki.perfmodels.counts import Counts
-from parki.perfmodels.p2g import Spreading
-from parki.perfmodels.p2p import Near
+from parki.perfmodels.counts import clusters, convolve, fft, fmm, g2p, p2g, p2p
+from parki.perfmodels.counts.p2g import Spreading
+from parki.perfmodels.counts.p2p import Near
+from parki.perfmodels.counts.totals import Counts
 
 TEXT = SimpleNamespace(operations={"fma": 10.0, "add": 2.0, "exp": 1.0, "integer": 7.0}, memory=100.0, scratch=40.0,
                        atomics=3.0)  # fmt: skip

@@ -12,8 +12,9 @@ from parki import cli
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.stages import work
-from parki.perfmodels import model, modeltable, published
 from parki.perfmodels.machine import Machine
+from parki.perfmodels.models import ewald, table
+from parki.perfmodels.published import kosmacher
 
 BOX = (1.0, 1.0, 1.0)
 ROW = re.compile(
@@ -25,7 +26,7 @@ ROW = re.compile(
 def stated(monkeypatch):
     """Use the rates of files, not of this machine; compile nothing for GPUs."""
     monkeypatch.setenv("PARKI_CALIBRATION", "off")
-    monkeypatch.setattr(model, "ARCHES", {})
+    monkeypatch.setattr(ewald, "ARCHES", {})
 
 
 def asked(*more, device="h200", n=100_000, tolerance=1e-6):
@@ -72,8 +73,8 @@ def test_plot(tmp_path):
 def test_published_beside_ours(capsys):
     assert cli.main(asked("--published", "--periodicity", "1", n=4_000_000, tolerance=1e-9)) == 0
     text = capsys.readouterr().out.partition("published ")[2]
-    for stage, measured in published.MEASURED["table9"].items():
-        line = next(line for line in text.splitlines() if line.startswith(f"{modeltable.TITLES[stage]} "))
+    for stage, measured in kosmacher.MEASURED["table9"].items():
+        line = next(line for line in text.splitlines() if line.startswith(f"{table.TITLES[stage]} "))
         found = re.search(r"% +([\d.]+) +([\d.]+) +([+-]\d+)%", line)
         assert float(found.group(2)) == measured
         assert abs(int(found.group(3))) <= 30
@@ -90,42 +91,42 @@ def question(kernel, n, tolerance, **more):
 
 
 def test_the_headline_takes_less_than_the_goal():
-    found = model.predict(question("stokes_comb", 4_000_000, 1e-9, periodicity=1), Machine.load("h200"))
+    found = ewald.predict(question("stokes_comb", 4_000_000, 1e-9, periodicity=1), Machine.load("h200"))
     assert 0.03 < found.seconds < 0.12
 
 
 def test_more_cores_and_a_given_cutoff():
     machine = Machine.load("host")
-    one, all_of_them = (model.predict(question("laplace", 50_000, 1e-6), machine, u) for u in (1, None))
+    one, all_of_them = (ewald.predict(question("laplace", 50_000, 1e-6), machine, u) for u in (1, None))
     assert all_of_them.units == machine.units
     assert all_of_them.seconds < one.seconds
-    given = model.predict(question("laplace", 50_000, 1e-6, rc=0.15), machine, 1)
+    given = ewald.predict(question("laplace", 50_000, 1e-6, rc=0.15), machine, 1)
     assert given.parameters.rc == pytest.approx(0.15)
     with pytest.raises(ValueError, match="threads: found"):
-        model.predict(question("laplace", 1000, 1e-6), machine, 10_000)
+        ewald.predict(question("laplace", 1000, 1e-6), machine, 10_000)
     with pytest.raises(ValueError, match="question: found 10 targets and 1000 sources"):
-        model.predict(replace(question("laplace", 1000, 1e-6), n_targets=10), machine)
+        ewald.predict(replace(question("laplace", 1000, 1e-6), n_targets=10), machine)
 
 
 def test_time_grows_with_particles():
     machine = Machine.load("h200")
-    times = [model.predict(question("stokes_sl", n, 1e-7), machine).seconds for n in (10**5, 10**6, 10**7)]
+    times = [ewald.predict(question("stokes_sl", n, 1e-7), machine).seconds for n in (10**5, 10**6, 10**7)]
     assert 3 < times[1] / times[0] < 15
     assert 7 < times[2] / times[1] < 15
 
 
 def test_pairs_within_the_cutoff_by_hand():
     p = choose.parameters(Question("laplace", BOX, 100_000, 100_000, 1e-6, rc=0.05))
-    v = variants.choose(model._space(Machine.load("h200")), "float64")
-    found = model.count(p, v, 100_000, "device")
+    v = variants.choose(ewald._space(Machine.load("h200")), "float64")
+    found = ewald.count(p, v, 100_000, "device")
     pairs = 100_000 * 4 / 3 * math.pi * 0.05**3 * 100_000
     assert found["p2p"].operations["rsqrt"] == pytest.approx(pairs, rel=0.05)
 
 
 def test_traffic_that_surrounds_the_kernels():
     p = choose.parameters(Question("laplace", BOX, 100_000, 100_000, 1e-6, rc=0.05))
-    v = variants.choose(model._space(Machine.load("h200")), "float64")
-    found, bare = model.count(p, v, 100_000, "device"), work.modelled(p, v, 100_000, 100_000, "device").counts
+    v = variants.choose(ewald._space(Machine.load("h200")), "float64")
+    found, bare = ewald.count(p, v, 100_000, "device"), work.modelled(p, v, 100_000, 100_000, "device").counts
     more = {name: found[name].bytes["dram"] - bare[name].bytes["dram"] for name in bare}
     assert more["p2p"] == pytest.approx(8 * 100_000 * (4 + 4))  # a charge from anywhere; x, y, z, charge to its place
     assert more["g2p"] == pytest.approx(8 * 100_000 * 6)
@@ -134,20 +135,20 @@ def test_traffic_that_surrounds_the_kernels():
 
 
 def test_atomics_reach_what_the_published_kernel_did():
-    assert pytest.approx(1.5e11, rel=0.01) == published.SUSTAINED  # 5.9e9 in 39.5 ms
+    assert pytest.approx(1.5e11, rel=0.01) == kosmacher.SUSTAINED  # 5.9e9 in 39.5 ms
     machine = Machine.load("h200")
-    counts = model.Counts(operations={"fma": 1.0}, atomics=1e9)
-    found = model._phase(counts, machine, "float64", 1, 0.4)
+    counts = ewald.Counts(operations={"fma": 1.0}, atomics=1e9)
+    found = ewald._phase(counts, machine, "float64", 1, 0.4)
     assert found.bound.by == "atomics"
-    assert found.bound.seconds == pytest.approx(1e9 / min(published.SUSTAINED, machine.atomics), rel=1e-6)
-    host = model._phase(counts, Machine.load("host"), "float64", 1, 0.4)
+    assert found.bound.seconds == pytest.approx(1e9 / min(kosmacher.SUSTAINED, machine.atomics), rel=1e-6)
+    host = ewald._phase(counts, Machine.load("host"), "float64", 1, 0.4)
     assert host.share == 0.4
 
 
 def test_registers_of_compiled_kernels():
-    if (why := model.devices.missing_compiler("Cuda")) is not None:
+    if (why := ewald.devices.missing_compiler("Cuda")) is not None:
         pytest.skip(why)
-    found = model.resident(model.predict(question("laplace", 100_000, 1e-4), Machine.load("h200")), "sm_90")
+    found = ewald.resident(ewald.predict(question("laplace", 100_000, 1e-4), Machine.load("h200")), "sm_90")
     assert list(found) == ["p2p", "p2g", "cnv", "g2p"]
     for registers, held in found.values():
         assert 16 <= registers <= 255

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from parki import cli
-from parki.perfmodels import bench_plans, model_fmm_ranks, model_over_ranks, planning, published_trees
+from parki.perfmodels.bench import plans
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.model_fmm_ranks import FmmModel, RankedFmm
-from parki.perfmodels.model_over_ranks import RankedSum, Sent
-from parki.perfmodels.model_treecode_ranks import RankedTreecode, TreecodeModel
 from parki.perfmodels.network import Network
-from parki.perfmodels.shares import Cuts
-from parki.perfmodels.shares_fmm import FmmShares
+from parki.perfmodels.published import trees
+from parki.perfmodels.ranks import fmm as ranks_fmm
+from parki.perfmodels.ranks import planning, sums
+from parki.perfmodels.ranks.fmm import FmmModel, RankedFmm
+from parki.perfmodels.ranks.fmm_shares import FmmShares
+from parki.perfmodels.ranks.shares import Cuts
+from parki.perfmodels.ranks.sums import RankedSum, Sent
+from parki.perfmodels.ranks.treecode import RankedTreecode, TreecodeModel
 from tests.perfmodels import recording
 
 H200, XEON, HDR, NDR = Machine.load("h200"), Machine.load("xeon"), Network.load("hdr200"), Network.load("ndr400")
@@ -32,7 +35,7 @@ def tree():
 
 def test_a_call_takes_its_slowest_rank():
     sent = {"sort": Sent(2.0, 3.0, 1.0), "exchange": Sent(4.0, 1.0, 4.0)}
-    machine = dataclasses.replace(XEON, bandwidth={**XEON.bandwidth, "dram_all": model_over_ranks.MOVED * 4.0})
+    machine = dataclasses.replace(XEON, bandwidth={**XEON.bandwidth, "dram_all": sums.MOVED * 4.0})
     it = RankedSum(
         2, 10, 40.0, np.array([5.0, 1.0]), np.array([1.0, 4.0]), 3.0, sent, "owners", 1.0, 1, {"tree": 8.0},
         {"tree": 10.0}, machine, Network(1.0, 2.0),
@@ -65,7 +68,7 @@ def test_shares_of_phases_add_up(tree):
 
 
 def test_points_that_stand_for_many(monkeypatch):
-    monkeypatch.setattr("parki.perfmodels.model_treecode_ranks.MOST", 50_000)
+    monkeypatch.setattr("parki.perfmodels.ranks.treecode.MOST", 50_000)
     many = TreecodeModel.of(TREECODE, 100_000, XEON)
     assert many.n == many.structure.targets.nodes.n_points == 100_000
     assert (many.structure.targets.nodes.count % 2 == 0).all()
@@ -78,19 +81,19 @@ def test_points_that_stand_for_many(monkeypatch):
 
 
 def test_work_of_a_cube_in_closed_form():
-    nodes, lists = model_fmm_ranks.lattice(16)
+    nodes, lists = ranks_fmm.lattice(16)
     counted = FmmShares(nodes, lists, Cuts(np.array([0, 16**3]))).units
-    assert [float(of[0]) for of in counted] == list(model_fmm_ranks.cube(16, 1.0))
+    assert [float(of[0]) for of in counted] == list(ranks_fmm.cube(16, 1.0))
 
 
 @pytest.mark.parametrize(("ranks", "across", "most"), [(8, 48, 24), (64, 56, 28), (512, 64, 32)])
 def test_laws_against_counts_of_two_sizes(fmm, monkeypatch, ranks, across, most):
     """Check the parabola for few ranks, and growth from fewer ranks for many."""
     ref = fmm.reference(100_000)
-    counted = model_fmm_ranks.of_lattice(ranks, ref, across)
-    monkeypatch.setattr(model_fmm_ranks, "ACROSS", most)
-    law = model_fmm_ranks.law(ranks, ref, across)
-    assert model_fmm_ranks.halvings(across) == 1
+    counted = ranks_fmm.of_lattice(ranks, ref, across)
+    monkeypatch.setattr(ranks_fmm, "ACROSS", most)
+    law = ranks_fmm.law(ranks, ref, across)
+    assert ranks_fmm.halvings(across) == 1
     for name in ("excess", "ghosts", "boxes", "owners mean", "hypercube", "hypercube mean"):
         assert law[name] == pytest.approx(counted[name], rel=0.25), name
     assert law["own"] == pytest.approx(counted["own"], rel=0.1)
@@ -99,7 +102,7 @@ def test_laws_against_counts_of_two_sizes(fmm, monkeypatch, ranks, across, most)
 
 def test_counts_of_points_and_laws_agree(fmm, monkeypatch):
     counted = fmm.predict(200_000, 8)
-    monkeypatch.setattr(model_fmm_ranks, "COUNTED", 100_000)
+    monkeypatch.setattr(ranks_fmm, "COUNTED", 100_000)
     law = fmm.predict(200_000, 8)
     assert law.seconds() == pytest.approx(counted.seconds(), rel=0.1)
     assert law.whole == pytest.approx(counted.whole, rel=0.1)
@@ -133,7 +136,7 @@ def test_making_a_plan():
 
 
 def test_units_of_plans_are_measured(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(bench_plans, "LEAF", 40)
+    monkeypatch.setattr(plans, "LEAF", 40)
     rows = recording.ran("plans", 3000, tmp_path)
     assert len(rows) == len(capsys.readouterr().out.splitlines())
     assert all(r["rate"] > 0 for r in rows if r["what"] != "point, in steps of a treecode")
@@ -141,15 +144,15 @@ def test_units_of_plans_are_measured(tmp_path, capsys, monkeypatch):
 
 def test_commands(capsys, monkeypatch):
     monkeypatch.setenv("PARKI_CALIBRATION", "off")
-    monkeypatch.setattr(published_trees, "TREECODES", (20_000, 4, (("theta", 0.7), ("degree", 2))))
+    monkeypatch.setattr(trees, "TREECODES", (20_000, 4, (("theta", 0.7), ("degree", 2))))
     asked = ["--n", "20000", "--ranks", "4", "--network", "hdr200", "--device", "xeon", "--published"]
     assert cli.main(["model", "treecode", *asked, "--theta", "0.7", "--degree", "2"]) == 0
     said = capsys.readouterr().out
     for words in ("strong: 20,000 points", "weak: 5,000 points a rank", "BLDTT", "BLTC", "plummer", "wishes", "0.77"):
         assert words in said
-    monkeypatch.setattr(published_trees, "STRONG", (40_000, (2, 4), "0.80-0.90"))
-    monkeypatch.setattr(published_trees, "WEAK", (10_000, (1, 2), "0.67"))
-    monkeypatch.setattr(published_trees, "GPUS", (10_000, (1, 4), "0.78"))
+    monkeypatch.setattr(trees, "STRONG", (40_000, (2, 4), "0.80-0.90"))
+    monkeypatch.setattr(trees, "WEAK", (10_000, (1, 2), "0.67"))
+    monkeypatch.setattr(trees, "GPUS", (10_000, (1, 4), "0.78"))
     assert cli.main(["model", "fmm", *asked, "--order", "4"]) == 0
     said = capsys.readouterr().out
     for words in ("weak: 20,000 points a rank", "strong: 20,000 points", "figure 4, weak", "efficiency", "ghosts"):

@@ -6,8 +6,9 @@ import re
 import pytest
 
 from parki import cli, samples, treecode
-from parki.perfmodels import clusters, model_treecode
+from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
+from parki.perfmodels.models import treecode as treecode_model
 
 ROW = re.compile(r"^(\w+) +[\d.e+]+ +[\d.e+]+ +[\d.e+-]+ +\d+% +\w+ +([\d.e-]+) +(\d+)% +([\d.e-]+)$", re.MULTILINE)
 GIVEN = ("--n", "3000", "--theta", "0.7", "--degree", "2")
@@ -49,12 +50,12 @@ def test_a_record_holds_the_lists_of_the_plan(tmp_path, plan, capsys):
 
 def test_more_cores_take_less_time_and_machines_differ(plan):
     host, device = Machine.load("xeon"), Machine.load("h200")
-    one, all_ = (model_treecode.predict(plan, host, units) for units in (1, None))
+    one, all_ = (treecode_model.predict(plan, host, units) for units in (1, None))
     assert all_["pp"].bound.seconds < 0.5 * one["pp"].bound.seconds
-    assert model_treecode.predict(plan, device)["pp"].bound.seconds < all_["pp"].bound.seconds
+    assert treecode_model.predict(plan, device)["pp"].bound.seconds < all_["pp"].bound.seconds
     assert one["pp"].counts.operations["rsqrt"] == pytest.approx(plan.walltime.pairs["pp"])
     with pytest.raises(ValueError, match="threads: found 1000"):
-        model_treecode.predict(plan, host, 1000)
+        treecode_model.predict(plan, host, 1000)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parki.engine.run.spaces import Space
-from parki.perfmodels import free, peers
+from parki.perfmodels.bench import free, peers
 
 ASKED = argparse.Namespace(n=300, repeat=1, tolerance=1e-6, threads=1)
 

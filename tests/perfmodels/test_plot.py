@@ -2,7 +2,7 @@
 
 import pytest
 
-from parki.perfmodels import measure, plot
+from parki.perfmodels.bench import measure, plot
 
 ABOUT = {"n": 1000, "tolerance": 1e-6, "threads": 2}
 

@@ -8,8 +8,8 @@ import pytest
 from parki import cli
 from parki.app import parser
 from parki.app.words import REPORTS
-from parki.perfmodels import bench, bench_methods, measure
-from parki.perfmodels.report import command, facts, page, record, running, sets, tables
+from parki.perfmodels.bench import facts, kernels, measure, methods
+from parki.perfmodels.bench.report import command, page, record, running, sets, tables
 
 ABOUT = {"n": 1000, "tolerance": 1e-3, "threads": 1}
 TINY = [
@@ -89,7 +89,7 @@ def test_entries_are_commands_that_can_be_run(name):
         given = one.asked()
         assert {key: getattr(parsed, key) for key in vars(given)} == vars(given)
         if one.only:
-            assert bench_methods.chosen(given, (*bench_methods.TOLERANT, bench_methods.DIRECT))
+            assert methods.chosen(given, (*methods.TOLERANT, methods.DIRECT))
 
 
 def test_one_thread_but_where_threads_are_measured():
@@ -162,7 +162,7 @@ def test_ratios_are_of_one_run():
 def test_a_set_from_end_to_end(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.setitem(sets.SETS, "quick", TINY)
-    monkeypatch.setitem(bench.BENCHMARKS, "p2p", lambda *_: 1 / 0)
+    monkeypatch.setattr(kernels, "p2p", lambda *_: 1 / 0)
     folder = tmp_path / "pages"
     assert cli.main(["bench", "report", "--set", "quick", "-o", str(folder)]) == 1
     printed, found = capsys.readouterr().out, record.read(folder / "record.json")
@@ -181,8 +181,8 @@ def test_a_set_from_end_to_end(tmp_path, monkeypatch, capsys):
     # Continued: only failed entries are measured again.
     row = measure.row("loop: by hand", [1.0], 1.0, "G pairs", **ABOUT)
     own = measure.row("loop: parki", [0.5], 1.0, "G pairs", row, **ABOUT)
-    monkeypatch.setitem(bench.BENCHMARKS, "p2p", lambda *_: [row, own])
-    monkeypatch.setitem(bench.BENCHMARKS, "accuracy", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(kernels, "p2p", lambda *_: [row, own])
+    monkeypatch.setattr(methods, "accuracy", lambda *_: pytest.fail("measured"))
     assert cli.main(["bench", "report", "--resume", str(folder / "record.json")]) == 0
     again = record.read(folder / "record.json")
     assert again["entries"][:4] == found["entries"][:4]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from parki.perfmodels import roofline
-from parki.perfmodels.counts import Counts
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.occupancy import occupancy
 

@@ -7,10 +7,10 @@ import pytest
 
 from parki import samples, treecode
 from parki.engine.run.spaces import Space
-from parki.perfmodels import shares, shares_fmm, shares_treecode
 from parki.perfmodels.network import Network
-from parki.perfmodels.shares import Cuts, RankTraffic, Values
-from parki.perfmodels.shares_fmm import FmmShares, Units
+from parki.perfmodels.ranks import fmm_shares, shares, treecode_shares
+from parki.perfmodels.ranks.fmm_shares import FmmShares, Units
+from parki.perfmodels.ranks.shares import Cuts, RankTraffic, Values
 from parki.trees import octlists, octree
 
 SERIAL = Space("Serial")
@@ -124,7 +124,7 @@ def box_pairs(nodes, lists):
 @pytest.mark.parametrize("ranks", [1, 3, 8, 40])
 def test_octets_against_loops_over_pairs_of_boxes(octets, ranks):
     nodes, lists = octets
-    it = shares_fmm.share(nodes, lists, ranks, COSTS)
+    it = fmm_shares.share(nodes, lists, ranks, COSTS)
     low, high = it.contributors
     makers = [set(range(a, b)) for a, b in zip(low, high, strict=True)]
     pairs = [*box_pairs(nodes, lists), *zip(lists.w_t, lists.w_s, strict=True)]
@@ -146,8 +146,8 @@ def test_octets_against_loops_over_pairs_of_boxes(octets, ranks):
 
 def test_chunks_change_nothing(octets, monkeypatch):
     nodes, lists = octets
-    whole = shares_fmm.share(nodes, lists, 8, COSTS)
-    monkeypatch.setattr(shares_fmm, "CHUNK", 1000)
+    whole = fmm_shares.share(nodes, lists, 8, COSTS)
+    monkeypatch.setattr(fmm_shares, "CHUNK", 1000)
     small = FmmShares(nodes, lists, whole.cuts)
     assert all(np.array_equal(a, b) for a, b in zip(whole.translations, small.translations, strict=True))
 
@@ -158,8 +158,8 @@ def test_treecode_lists_against_loops(method, ranks):
     x = samples.uniform(2000, seed=1)
     given = {"tolerance": 1e-5, "leaf_size": 40, "batch_size": 40}
     structure = treecode.plan("coulomb", x, x, method=method, execution_space="Serial", **given).structure
-    nodes, lists = structure.sources.nodes, shares_treecode.ListRows.of(structure.lists)
-    it = shares_treecode.share(nodes, lists, ranks, 0.7, 2, 4)
+    nodes, lists = structure.sources.nodes, treecode_shares.ListRows.of(structure.lists)
+    it = treecode_shares.share(nodes, lists, ranks, 0.7, 2, 4)
     low, high = it.contributors
     evaluated, clusters, particles = np.zeros(ranks), set(), [set() for _ in range(ranks)]
     for _, m, rows in lists.each():
@@ -187,8 +187,8 @@ def test_treecode_lists_against_loops(method, ranks):
 def test_skeletons_have_all_that_is_above():
     x = samples.uniform(2000, seed=1)
     structure = treecode.plan("coulomb", x, x, theta=0.7, degree=2, leaf_size=40, execution_space="Serial").structure
-    nodes, lists = structure.sources.nodes, shares_treecode.ListRows.of(structure.lists)
-    it = shares_treecode.share(nodes, lists, 4, 1.0, 1, 8)
+    nodes, lists = structure.sources.nodes, treecode_shares.ListRows.of(structure.lists)
+    it = treecode_shares.share(nodes, lists, 4, 1.0, 1, 8)
     (low, high), leaf_of = it.contributors, nodes.begin[nodes.leaves]
     for rank in range(4):
         seen = set()

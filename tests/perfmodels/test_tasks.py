@@ -9,9 +9,11 @@ import pytest
 
 from parki import cli, fmm, samples
 from parki.fmm import work
-from parki.perfmodels import fmm as fmm_model
-from parki.perfmodels import model_fmm, model_tasks, tasks
+from parki.perfmodels import tasks
+from parki.perfmodels.counts import fmm as fmm_counts
 from parki.perfmodels.machine import Machine
+from parki.perfmodels.models import fmm as fmm_model
+from parki.perfmodels.models import tasks as tasks_model
 from parki.perfmodels.tasks import UnitWork
 from parki.tasks import units
 from parki.tasks.cut import CutSteps, Regions
@@ -59,7 +61,7 @@ def seconds_of(graph, seconds):
 def test_tasks_take_as_long_as_the_steps(plan, graph, name, units):
     some = side(plan, name, units)
     together = units if name == "xeon" else 1
-    bounds = fmm_model.predict(some.counts, some.machine, "float64", together)
+    bounds = fmm_counts.predict(some.counts, some.machine, "float64", together)
     found = seconds_of(graph, some.seconds(graph, "float64"))
     kinds = {kind: step for kind, step in tasks.STEPS.items() if kind in found}
     assert {"P2M", "M2L", "P2P"} <= {kind for kind, seconds in found.items() if seconds}
@@ -109,14 +111,14 @@ def test_links_are_those_of_the_device(plan):
 
 
 def test_a_modelled_schedule(plan, graph, parts):
-    made = model_tasks.modelled(*parts, plan, Machine.load("rtx4090"), 16, 1, "drain")
+    made = tasks_model.modelled(*parts, plan, Machine.load("rtx4090"), 16, 1, "drain")
     made.trace.check(graph)
     assert made.bound < min(made.trace.seconds, *made.alone.values())
     assert set(made.shares) == {"cores", "devices"}
-    rows = model_tasks.rows(made)
+    rows = tasks_model.rows(made)
     assert sum(row["tasks"] for row in rows.values()) == len(graph)
     assert 0 < rows["P2P"]["on devices"] <= rows["P2P"]["tasks"]
-    cores = model_tasks.modelled(*parts, plan, Machine.load("xeon"), 8, 0, "heft")
+    cores = tasks_model.modelled(*parts, plan, Machine.load("xeon"), 8, 0, "heft")
     assert (cores.device, set(cores.alone), cores.trace.moved) == (None, {"cores"}, 0.0)
 
 
@@ -124,9 +126,9 @@ def test_a_modelled_schedule(plan, graph, parts):
 def test_cores_beside_a_device_come_near_the_bound(points):
     asked = argparse.Namespace(n=10**6, points=points, dtype="float64", kernel=None, schedule="drain", cores=16,
                                device="rtx4090")  # fmt: skip
-    plan = model_fmm.plan_of(asked, {"tolerance": 1e-6})
-    parts, here = model_fmm.cut_of(plan)
-    made = model_tasks.modelled(parts, here, plan, Machine.load("rtx4090"), 16, 1, "drain")
+    plan = fmm_model.plan_of(asked, {"tolerance": 1e-6})
+    parts, here = fmm_model.cut_of(plan)
+    made = tasks_model.modelled(parts, here, plan, Machine.load("rtx4090"), 16, 1, "drain")
     made.trace.check(parts.graph)
     units, together = made.trace.unit, parts.together
     assert (units[here & ~together] < 16).all()
@@ -139,7 +141,7 @@ def test_cores_beside_a_device_come_near_the_bound(points):
 
 def test_a_slow_device_shares_translations():
     x = samples.uniform(N, seed=1)
-    parts, _ = model_fmm.cut_of(fmm.plan("coulomb", x, x, order=4, schedule="drain"))
+    parts, _ = fmm_model.cut_of(fmm.plan("coulomb", x, x, order=4, schedule="drain"))
     core, device = (np.where(parts.together, some, 1.0) for some in (10.0, 100.0))
     shared = units.gathered(Durations.of(parts.graph, core, device, {}, {}), parts, Node(4, 1))
     assert np.isfinite(shared.core).all()
@@ -154,7 +156,7 @@ def test_a_printed_schedule(plan, graph, parts, tmp_path, capsys):
         kernel=None, n=N, points=None, dtype="float64", schedule="drain", cores=16, devices=None,
         json=tmp_path / "run.json", trace=tmp_path / "trace.json", gantt=tmp_path / "run.png",
     )  # fmt: skip
-    assert model_tasks.main(asked, Machine.load("rtx4090"), plan, lambda it: parts) == 0
+    assert tasks_model.main(asked, Machine.load("rtx4090"), plan, lambda it: parts) == 0
     text, found = capsys.readouterr().out, json.loads(asked.json.read_text("utf-8"))
     assert "on 16 cores of generic server with AVX-512 and 1 × NVIDIA GeForce RTX 4090" in text
     trace = Trace.read(asked.trace)
@@ -188,13 +190,13 @@ def test_options_that_do_not_fit_are_refused(capsys, what, more, says):
 )
 def test_units_that_there_are_none_of(machine, cores, devices, says):
     with pytest.raises(ValueError, match=says):
-        model_tasks.counted(argparse.Namespace(cores=cores, devices=devices), Machine.load(machine))
+        tasks_model.counted(argparse.Namespace(cores=cores, devices=devices), Machine.load(machine))
 
 
 def test_units_that_are_not_asked_for():
     nothing = argparse.Namespace(cores=None, devices=None)
-    assert model_tasks.counted(nothing, Machine.load("h200")) == (0, 1)
-    assert model_tasks.counted(nothing, Machine.load("xeon")) == (24, 0)
+    assert tasks_model.counted(nothing, Machine.load("h200")) == (0, 1)
+    assert tasks_model.counted(nothing, Machine.load("xeon")) == (24, 0)
 
 
 def test_the_command_cuts_the_plan(capsys):

@@ -8,8 +8,8 @@ from parki.cells import CellGrid
 from parki.engine import kernel_constant
 from parki.ewald.kernels import Kernel
 from parki.ewald.stages.spread import blocks
-from parki.perfmodels.p2g import Spreading
-from parki.perfmodels.p2p import Near
+from parki.perfmodels.counts.p2g import Spreading
+from parki.perfmodels.counts.p2p import Near
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,10 @@ from parki.ewald.choice.variants import Variants
 from parki.ewald.stages import far, loop_counts, multipliers, near, planes, spread
 from parki.ewald.stages.loop_counts import Runs, Trips
 from parki.ewald.stages.mesh import Mesh
-from parki.perfmodels import convolve, fft, g2p, p2g, p2p
-from parki.perfmodels.counts import Counts
-from parki.perfmodels.p2g import Spreading
-from parki.perfmodels.p2p import Near
+from parki.perfmodels.counts import convolve, fft, g2p, p2g, p2p
+from parki.perfmodels.counts.p2g import Spreading
+from parki.perfmodels.counts.p2p import Near
+from parki.perfmodels.counts.totals import Counts
 
 SAMPLE = 2048  # batches, at most, that are counted
 DRAWN, PLACES = 128, 256  # batches drawn to represent all, and random places around each

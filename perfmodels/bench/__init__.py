@@ -1,0 +1,1 @@
+"""Benchmarks: everything that measures, and the command `parki bench`."""

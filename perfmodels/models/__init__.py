@@ -1,0 +1,1 @@
+"""Models of sums in one process: the command `parki model`."""

@@ -1,0 +1,220 @@
+"""`parki model ewald`: the work and the time of each phase of a sum, on a machine that need not be here.
+
+The parameters are those that a plan would choose with the machine's costs.  The work of each phase is counted for
+points that are uniform at random, from volumes and the kernels' texts (`parki.ewald.stages.work`).  The time of a phase
+is its roofline (`parki.perfmodels.roofline`) over the share of the roofline that the machine's file says is reached:
+measured by `parki calibrate` on a host, a stated assumption for a GPU.  Atomics of a GPU are an exception (`_phase`):
+the published P2G made 1.5e11 a second on an H200, beside all its other work, so this share of their rate is taken.
+
+These limits are found on an H200 (4e6 points, `stokes_comb`, 1e-9, periodic in x), phase by phase: for P2P
+double-precision arithmetic, 40 % of it for pairs within rc, as a warp's 32 targets are spread over a column of cells;
+for P2G the additions of runs of 32 sources to the grid, past the first level of memory; for transforms and multipliers
+memory's 4.8 TB/s, in planes of modes that get smaller with kx; for G2P the reads of all of a window from the first
+level.
+
+Transforms on a GPU go through planes in batches larger than its cache, so gathering, both axes and scattering each move
+them through memory; a host's planes stay in its cache.  Sorting the points, done once by a plan, is not in the table.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from parki.engine import DEFAULT_TEAM, Space, devices, gpu_unit, rtc, scratch_bytes, writing
+from parki.ewald.choice import choose, params, variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
+from parki.ewald.choice.variants import Variants
+from parki.ewald.report import Params
+from parki.ewald.stages import multipliers, sums, work
+from parki.ewald.stages.mesh import Mesh
+from parki.perfmodels import roofline
+from parki.perfmodels.counts.totals import Counts
+from parki.perfmodels.machine import Costs, Machine
+from parki.perfmodels.models import plot, table
+from parki.perfmodels.network import Network
+from parki.perfmodels.occupancy import Occupancy, occupancy
+from parki.perfmodels.published import kosmacher
+from parki.perfmodels.roofline import Bound, Phase
+
+SECTOR = 4  # numbers that memory moves for one number at any place
+ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # targets of NVRTC
+TOLERANCE = 1e-7  # if none is given
+SPAN, STEPS = 1.9, 15  # of the curve over rc: factor below and above the chosen one; steps
+
+
+@dataclass(frozen=True)
+class Model:
+    """A predicted sum."""
+
+    parameters: Parameters
+    variants: Variants
+    machine: Machine
+    units: int
+    n: int
+    phases: Mapping[str, Phase]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the whole call, its phases one after the other."""
+        return sum(phase.bound.seconds for phase in self.phases.values())
+
+
+def count(p: Parameters, v: Variants, n: int, kind: str) -> dict[str, Counts]:
+    """Count all phases over n uniform points that are targets and sources: `work.modelled`, and the traffic around it.
+
+    Strengths are read and results are written in the caller's order.  A GPU's planes go through memory.
+    """
+    found = dict(work.modelled(p, v, n, n, kind).counts)
+    (size, far_size), kernel = p.itemsizes, p.kernel
+    found["p2p"] += _moved(size * n * (SECTOR * kernel.strengths + 3 + kernel.strengths))
+    found["g2p"] += _moved(size * n * (SECTOR + 2) * kernel.result)
+    if kind == "device":
+        mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p)
+        lines = work.transform_lines(p, mesh, classes)
+        across = sum(length * number for length, number in lines.items()) - math.prod(mesh.box) / 2
+        for name, components in (("fft", kernel.spread), ("ifft", kernel.fields)):
+            found[name] += _moved(4.0 * far_size * components * across)
+    return {name: found[name] for name in Machine.PHASES}
+
+
+def _moved(count: float) -> Counts:
+    return Counts(bytes={"dram": float(count)}, launches=1)
+
+
+def predict(question: Question, machine: Machine, units: int | None = None) -> Model:
+    """Predict a sum over uniform points that are targets and sources.
+
+    Parameters
+    ----------
+    question
+        The sum, as many targets as sources.
+    machine, units
+        The machine, and the cores that are used, all if not given.
+
+    Raises
+    ------
+    ValueError
+        As `parki.ewald.choice.choose.parameters`, for more cores than there are, and for other numbers of targets than
+        of sources.
+    """
+    n = question.n_sources
+    if question.n_targets != n:
+        raise ValueError(f"question: found {question.n_targets} targets and {n} sources, expected as many")
+    units = machine.some(units)
+    space, lanes = _space(machine), machine.lanes[question.dtype]
+    p = choose.parameters(question, Costs.of(machine))
+    v = variants.choose(space, question.dtype)
+    if space.kind == "host":
+        v = replace(v, targets=lanes, lanes=lanes)
+    found = {}
+    for name, counts in count(p, v, n, space.kind).items():
+        share = machine.reached[name] * machine.together(name, units)
+        found[name] = _phase(counts, machine, p.type_of(name), units, share)
+    return Model(p, v, machine, units, n, found)
+
+
+def _phase(counts: Counts, machine: Machine, dtype: str, units: int, share: float) -> Phase:
+    """Return a phase at its share of the roofline.
+
+    Atomics of a GPU have another share, which the published P2G reached.
+    """
+    found = Phase(counts, roofline.time(counts, machine, dtype, units, share), share)
+    if machine.kind == "host" or found.bound.by != "atomics":
+        return found
+    rest = roofline.time(replace(counts, atomics=0.0), machine, dtype, units, share)
+    atomic = min(1.0, kosmacher.SUSTAINED / Machine.load("h200").atomics)
+    alone = roofline.time(Counts(atomics=counts.atomics, launches=counts.launches), machine, dtype, units, atomic)
+    longer, reached = (alone, atomic) if alone.seconds > rest.seconds else (rest, share)
+    return Phase(counts, Bound(longer.seconds, longer.by, found.bound.parts), reached)
+
+
+def _space(machine: Machine) -> Space:
+    if machine.kind == "host":
+        return Space("OpenMP")
+    return Space("HIP" if machine.lanes["float64"] == 64 else "Cuda")
+
+
+def curve(model: Model) -> list[Model]:
+    """Return the same sum with shorter and longer cutoffs."""
+    p, most = model.parameters, params.most_cutoff(model.parameters.box, model.parameters.periodicity)
+    cutoffs = np.geomspace(p.rc / SPAN, min(most, p.rc * SPAN), STEPS)
+    question = Question(p.kernel, p.box, model.n, model.n, p.tolerance, p.dtype, periodicity=p.periodicity)
+    return [predict(replace(question, rc=float(rc)), model.machine, model.units) for rc in cutoffs]
+
+
+def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
+    """Compile the kernels of a GPU's sum; return registers of a thread and occupancy by phase.
+
+    Parameters
+    ----------
+    model
+        A sum on a GPU.
+    arch
+        Architecture to compile for (``"sm_90"``).
+    """
+    p, v, space = model.parameters, model.variants, _space(model.machine)
+    launched = sums.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
+    heads = {"p2p": "p2p_", "p2g": "p2g_", "cnv": "convolve", "g2p": "g2p_"}
+    units = {name: next(one for one in launched if one[0].ir.name.startswith(head)) for name, head in heads.items()}
+    kernels = {name: unit for name, (unit, *_) in units.items()}
+    blocks = {name: threads or DEFAULT_TEAM for name, (*_, threads) in units.items()}
+    device = devices.Device(0, "", arch, 0, "", model.machine.shared_bytes, 32, model.machine.multiprocessors)
+    made = [gpu_unit(unit, unit.default_layouts(), device, blocks[name]) for name, unit in kernels.items()]
+    found = {}
+    for (name, unit), path in zip(kernels.items(), rtc.build_many(made), strict=True):
+        used = rtc.usage(path)
+        scratch = used.shared + scratch_bytes(unit.ir, {})
+        found[name] = used.registers, occupancy(model.machine, used.registers, scratch, blocks[name])
+    return found
+
+
+def main(asked: argparse.Namespace) -> int:
+    """Print the table of a sum; write and draw the sum if asked."""
+    for name in ("theta", "degree", "order", "kappa"):
+        if getattr(asked, name) is not None:
+            raise ValueError(f"--{name}: found with ewald, expected with {'fmm' if name == 'order' else 'treecode'}")
+    machine = Machine.load(asked.device)
+    kernel, tolerance = asked.kernel or "stokes_comb", TOLERANCE if asked.tolerance is None else asked.tolerance
+    box, n = tuple(asked.box), asked.n
+    periodicity = 3 if asked.periodicity is None else asked.periodicity
+    question = Question(kernel, box, n, n, tolerance, asked.dtype, rc=asked.rc, periodicity=periodicity)
+    if asked.ranks is not None:
+        from parki.perfmodels.ranks import ewald_table
+
+        network = Network.load(asked.network)
+        print(ewald_table.text(question, machine, network, asked.ranks, asked.published))  # noqa: T201
+        return 0
+    model = predict(question, machine, asked.threads)
+    arch = ARCHES.get(asked.device.lower())
+    compiled = arch is not None and devices.missing_compiler("Cuda") is None
+    held = resident(model, arch) if compiled else {}
+    beside = table.published_stages(machine, asked.device, n, tolerance) if asked.published else None
+    print(table.text(model, str(Params(model.parameters)), held, beside))  # noqa: T201
+    if asked.json:
+        record = table.record(model, held, beside)
+        writing.write(asked.json, json.dumps(record, indent=1) + "\n")
+    if asked.plot:
+        _draw(asked.plot, model)
+    return 0
+
+
+def _draw(path: Path, model: Model) -> None:
+    points = [
+        plot.Point(name, phase.counts.flops, phase.counts.bytes.get("dram", 0.0), phase.bound.seconds)
+        for name, phase in model.phases.items()
+    ]
+    others = curve(model)
+    near_ = [m.phases["p2p"].bound.seconds for m in others]
+    rest = [m.seconds - s for m, s in zip(others, near_, strict=True)]
+    drawn = plot.Curve([m.parameters.rc for m in others], near_, rest, model.parameters.rc, model.seconds)
+    p = model.parameters
+    what = f"{p.kernel.name}, N = {model.n:,}, tolerance {p.tolerance:g}, {p.dtype}"
+    title = f"{what}: predicted {plot.duration(model.seconds)}"
+    with writing.replacing(path) as work:
+        plot.draw(work, title, model.machine, model.units, p.dtype, points, drawn)

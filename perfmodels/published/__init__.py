@@ -1,0 +1,1 @@
+"""Published numbers, and models of the published methods."""

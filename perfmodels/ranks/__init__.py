@@ -1,0 +1,1 @@
+"""Models of sums over ranks: work, messages and the making of plans."""
