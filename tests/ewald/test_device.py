@@ -15,10 +15,10 @@ from parki.ewald.kernels import KERNELS
 from parki.ewald.method import Ewald
 from parki.perfmodels.machine import Costs
 from parki.plan import make
+from tests.catalogue import COMPONENTS
 from tests.ewald import cupy_standin as standin
 from tests.ewald.fields import launch
 
-COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 BOX = (1.0, 1.3, 0.8)
 OPTIONS = {"box": BOX, "tolerance": 1e-5}
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}

@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.catalogue import PAIRS
+
 BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
-PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stresslet": (6, 3, 3), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 P, DEGREE, TERMS = 6, 4, 4
 MULTIPLIERS = {"scalar": (1, 1), "divergence": (3, 1), "stokes": (3, 3), "stokes_comb": (4, 3)}  # components in and out
 WINDOW = {"P": P, "DEGREE": DEGREE}

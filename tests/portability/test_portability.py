@@ -9,23 +9,10 @@ import pytest
 import parki
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
+from tests.catalogue import PAIRS
 from tests.portability import formulas, problems
 from tests.portability.formulas import close
-from tests.portability.problems import (
-    BOX,
-    CELLS,
-    DTYPES,
-    G2P,
-    MIXED,
-    MULTIPLIERS,
-    P2G,
-    P2P,
-    PAIRS,
-    PLAIN,
-    REALS,
-    SLOTS,
-    TERMS,
-)
+from tests.portability.problems import BOX, CELLS, DTYPES, G2P, MIXED, MULTIPLIERS, P2G, P2P, PLAIN, REALS, SLOTS, TERMS
 from tests.quick import every
 
 pytestmark = pytest.mark.portability
