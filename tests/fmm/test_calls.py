@@ -18,6 +18,8 @@ def test_defaults():
     plan = parki.fmm.plan("coulomb", x, x)
     assert (plan.method.name, plan.parameters.method, plan.parameters.tolerance) == ("kifmm", "kifmm", 1e-6)
     assert parki.fmm.plan("coulomb", x, x, order=7).parameters.tolerance is None
+    plain, both = (parki.fmm.plan("coulomb", x, x, tolerance=1e-3, gradient=g).parameters.order for g in (False, True))
+    assert both == plain + 1
 
 
 @pytest.mark.parametrize("method", FMM)
