@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 os.environ["PARKI_CALIBRATION"] = "off"  # before parki is imported
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before the first library of OpenMP is loaded
 
+from parki.engine import SpaceUnavailable
 from parki.engine.run import spaces
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, max_examples=40)
@@ -70,3 +72,25 @@ def water(water_file):
     """Return the arrays of the box of water."""
     with np.load(water_file) as file:
         return dict(file)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Return the stand-in for CuPy, with its counts at zero."""
+    from tests.ewald import cupy_standin
+
+    cupy_standin.counts.clear()
+    return SimpleNamespace(cupy=cupy_standin.install(monkeypatch), counts=cupy_standin.counts)
+
+
+@pytest.fixture(params=["stand-in", "GPU"])
+def cupy(request, monkeypatch):
+    """Return the stand-in for CuPy, or CuPy where it has a device."""
+    from tests.ewald import cupy_standin
+
+    if request.param == "stand-in":
+        return cupy_standin.install(monkeypatch)
+    try:
+        return spaces.array_module(spaces.get("GPU"))
+    except SpaceUnavailable as why:
+        pytest.skip(str(why))

@@ -74,14 +74,14 @@ def test_exact_sums(pbc):
     assert atoms.get_potential_energy() == pytest.approx(energy, rel=1e-8)
     forces, stress = atoms.get_forces(), atoms.get_stress()
     again = atoms.copy()
-    again.calc = parki.ase.Coulomb(tolerance=1e-11)
+    again.calc = parki.ase.Coulomb(tolerance=1e-12)
     np.testing.assert_allclose(forces, fd.calculate_numerical_forces(again, eps=1e-4), atol=1e-6)
     for axis in range(3):  # a slab is not sheared
         energies = []
         for step in (-1e-4, 1e-4):
             stretched = again.copy()
             stretched.set_cell(atoms.cell.array * (1 + step * (np.arange(3) == axis)), scale_atoms=True)
-            stretched.calc = parki.ase.Coulomb(tolerance=1e-11)
+            stretched.calc = parki.ase.Coulomb(tolerance=1e-12)
             energies.append(stretched.get_potential_energy())
         assert stress[axis] == pytest.approx((energies[1] - energies[0]) / 2e-4 / atoms.get_volume(), abs=1e-7)
 
@@ -89,7 +89,7 @@ def test_exact_sums(pbc):
 def test_plans_are_kept():
     """Check that a plan is kept while atoms move and the cell stretches, and that a slab accepts other heights."""
     atoms = cloud((1, 1, 0))
-    atoms.calc = calculator = parki.ase.Coulomb(tolerance=1e-8)
+    atoms.calc = calculator = parki.ase.Coulomb(tolerance=1e-10)
     atoms.get_potential_energy()
     plan = calculator._plan
     atoms.positions[:, 2] += 3.0
@@ -100,7 +100,7 @@ def test_plans_are_kept():
     energy = atoms.get_potential_energy()
     assert calculator._plan is plan
     fresh = atoms.copy()
-    fresh.calc = parki.ase.Coulomb(tolerance=1e-8)
+    fresh.calc = parki.ase.Coulomb(tolerance=1e-10)
     assert fresh.get_potential_energy() == pytest.approx(energy, rel=1e-7)
     atoms.positions[0, 2] += 30.0
     fresh.positions[0, 2] += 30.0

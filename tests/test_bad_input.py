@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import parki
+from tests.catalogue import COMPONENTS
 
 N_TARGETS, N_SOURCES = 5, 7
-KERNELS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 
 
 class OnGpu:
@@ -20,7 +20,7 @@ class OnGpu:
 def good(kernel):
     """Return the arguments of a valid call, by name."""
     rng = np.random.default_rng(3)
-    components = KERNELS[kernel]
+    components = COMPONENTS[kernel]
     arguments = {"trg": rng.random((3, N_TARGETS)), "src": rng.random((3, N_SOURCES))}
     arguments["dens"] = rng.standard_normal((components, N_SOURCES) if components > 1 else N_SOURCES)
     if kernel == "stokes_comb":
@@ -192,7 +192,7 @@ def call(kernel, arguments):
             np.testing.assert_array_equal(arguments[name], array, err_msg=f"{name} was written to")
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", COMPONENTS)
 def test_the_arguments_are_right_before_a_change(kernel):
     result = call(kernel, good(kernel))
     assert result.shape == ((N_TARGETS,) if kernel == "laplace" else (3, N_TARGETS))
@@ -222,7 +222,7 @@ def test_calls_of_other_kernels_and_plans(wrong, message):
     np.testing.assert_array_equal(x, before)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", COMPONENTS)
 def test_calls_that_are_no_calls(kernel):
     arguments = good(kernel)
     with pytest.raises(TypeError, match="box is a float"):

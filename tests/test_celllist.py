@@ -193,16 +193,6 @@ def test_nothing_is_written_to(particles, rng):
     assert not np.shares_memory(found.particle_list, particles)
 
 
-@pytest.fixture(params=["stand-in", "GPU"])
-def cupy(request, monkeypatch):
-    """Return the stand-in for CuPy, or CuPy where it has a device."""
-    if request.param == "stand-in":
-        return standin.install(monkeypatch)
-    if all(spaces.available()[name] is not None for name in ("Cuda", "HIP")):
-        pytest.skip("there is no GPU here")
-    return spaces.array_module(spaces.get("GPU"))
-
-
 @pytest.mark.parametrize("n", [60, 0])
 @pytest.mark.parametrize("given", ["there", "here"])
 def test_on_a_gpu_as_on_the_host(given, n, cupy, particles):

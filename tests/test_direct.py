@@ -7,6 +7,7 @@ import parki
 from parki.direct import direct_sum
 from parki.engine import KernelError
 from parki.ewald import kernels
+from tests import own_pairs
 
 #: Numbers of components of the densities and of the results.
 KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
@@ -80,29 +81,8 @@ def test_all_kernels_are_there():
         assert f"``{name}``" in direct_sum.__doc__
 
 
-MINE = '''"""A pair of one's own: u = (q + p) / r^2, and q."""
-
-from typing import List
-
-import pykokkos as pk
-
-real = pk.double
-NS = 2
-NU = 2
-NF = 1
-
-
-@pk.function
-def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source."""
-    u[0] += (s[0] + s[1]) * (w * w)
-    u[1] += s[0]
-'''
-
-
 def test_a_pair_of_ones_own(rng, tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(MINE, "utf-8")
+    path = own_pairs.file("u[0] += (s[0] + s[1]) * (w * w)", "u[1] += s[0]", sources=2, results=2)
     x, y, s = rng.standard_normal((3, 6)), rng.standard_normal((3, 9)), rng.standard_normal((2, 9))
     r2 = np.sum((x[:, :, None] - y[:, None]) ** 2, axis=0)
     exact = np.array([(1 / r2) @ s.sum(axis=0), np.full(6, s[0].sum())])
@@ -116,9 +96,9 @@ def test_a_pair_of_ones_own(rng, tmp_path):
         direct_sum(mine, x, y, s[0])
     with pytest.raises(ValueError, match=r"dens has shape \(9,\); expected \(2, 9\)"):
         direct_sum(path, x, y, s[0])
-    path.write_text(MINE.replace("NS = 2", "NS = 1 + 1"), "utf-8")
+    (tmp_path / "mine.py").write_text(own_pairs.text("u[0] += s[0]", sources="1 + 1"), "utf-8")
     with pytest.raises(ValueError, match=r"NS is 1 \+ 1 in .*mine.py; expected a number"):
-        direct_sum(path, x, y, s)
+        direct_sum(tmp_path / "mine.py", x, y, s)
     with pytest.raises(KernelError, match="no kernel file"):
         direct_sum(tmp_path / "none.py", x, y, s)
 

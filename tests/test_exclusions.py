@@ -24,7 +24,7 @@ MAKERS = {
     "ewald": parki.ewald.plan,
 }
 OPTIONS = {"direct": {}, "treecode": {"tolerance": 1e-8}, "fmm": {"tolerance": 1e-8}}
-OPTIONS["ewald"] = {"tolerance": 1e-8, "box": tuple(BOX)}
+OPTIONS["ewald"] = {"tolerance": 1e-9, "box": tuple(BOX)}
 each = pytest.mark.parametrize("method", MAKERS)
 
 

@@ -4,34 +4,15 @@ import numpy as np
 import pytest
 
 import parki
+from tests import own_pairs
 from tests.trees import receiving
-
-PAIR = '''"""G = 1: every source adds its charge."""
-
-from typing import List
-
-import pykokkos as pk
-
-real = pk.double
-NS = 1
-NU = 1
-NF = 1
-
-
-@pk.function
-def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add the charge of one source."""
-    u[0] += s[0]
-'''
 
 each_set = pytest.mark.parametrize("names", receiving.SETS, ids=receiving.IDS)
 
 
 @pytest.fixture(scope="module")
-def ones(tmp_path_factory):
-    path = tmp_path_factory.mktemp("pairs") / "ones.py"
-    path.write_text(PAIR, "utf-8")
-    return parki.pairs.Pair("ones", 1, 1, str(path), singular=False)
+def ones():
+    return parki.pairs.Pair("ones", 1, 1, str(own_pairs.file("u[0] += s[0]")), singular=False)
 
 
 def assert_number_of_sources(plan, y, rng):

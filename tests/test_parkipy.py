@@ -12,7 +12,7 @@ from tests import reference
 from tests.ewald import sums
 
 BOX = [1.0, 1.3, 0.8]
-TOLERANCE = {"fp64": 1e-7, "fp32": 1e-4}
+TOLERANCE = {"fp64": 1e-9, "fp32": 1e-3}
 COMPONENTS = {"laplace": (), "stokes_sl": (3,), "stokes_comb": (6,)}
 METHODS = {
     "p2p_method": ("gm-1d", "Gm-2D", "sM-1d", "SM-2d"),
@@ -69,7 +69,7 @@ xp.random.seed(0)
 src = xp.random.random((3, n)).astype(dtype)
 f = xp.random.random((3, n)).astype(dtype)
 f -= f.mean(axis=1, keepdims=True)
-options = parkipy.ewald.EwaldOptions([1.0, 1.0, 1.0], 3, 1e-4, space)
+options = parkipy.ewald.EwaldOptions([1.0, 1.0, 1.0], 3, 1e-3, space)
 options.return_params = True
 u, params = parkipy.ewald.stokes_sl(src, src, f, options)
 cells = parkipy.CellList(src, params.rc, options.box, space, forces=f, padding_factor=32, periodicity=3)
@@ -87,7 +87,7 @@ def test_one_import_is_enough(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out.npz"]  # nothing is compiled into the folder
     with np.load(tmp_path / "out.npz") as out:
         exact = reference.potential("stokes_sl", out["src"], out["src"], out["f"])
-        assert reference.relative_rms(out["u"], exact) <= 1e-4
+        assert reference.relative_rms(out["u"], exact) <= 1e-3
 
 
 @pytest.mark.parametrize("periodicity", [1, 3])
@@ -193,7 +193,7 @@ def test_options_may_change_between_calls(problem):
     assert reference.relative_rms(u, exact) <= 1e-3
     assert made.box is box  # missing values are chosen in a copy
     assert (made.tolerance, made.p2g_method, made.rc) == (1e-3, "source", None)
-    made.tolerance, made.return_walltime = 1e-7, False
+    made.tolerance, made.return_walltime = TOLERANCE["fp64"], False
     assert right(parkipy.ewald.laplace(*given, made), exact)
     made.p2g_method = "sauce"
     with pytest.raises(ValueError, match=r"p2g_method is 'sauce'.*SOURCE"):

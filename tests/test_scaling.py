@@ -10,6 +10,7 @@ import parki
 from parki import pairs, scaling
 from parki.dimensions import Dimensions
 from parki.ewald.kernels import KERNELS
+from tests import own_pairs
 
 N = 60
 MOST = {"float64": 300, "float32": 30}  # largest exponents of two
@@ -216,30 +217,11 @@ def test_screening_within_the_distance_of_points(kappa, rng):
     assert np.linalg.norm(u - exact) < 1e-8 * np.linalg.norm(exact)
 
 
-OWN = '''"""q exp(-r/0.1)/r: a kernel of one's own with a length."""
-
-from typing import List
-
-import pykokkos as pk
-
-real = pk.double
-NS = 2  # q, length
-NU = 1
-NF = 1
-SCREENED = False
-
-
-@pk.function
-def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source."""
-    u[0] += s[0] * w * pk.exp(-r2 * w / s[1])
-'''
-
-
-def test_kernels_of_ones_own_scale_where_they_say_how(tmp_path, rng):
-    (tmp_path / "own.py").write_text(OWN, "utf-8")
-    own = pairs.Pair("own", 1, 1, str(tmp_path / "own.py"), names=("length",))
-    told = pairs.Pair("own", 1, 1, str(tmp_path / "own.py"), names=("length",), dimensions=Dimensions((1,), (-1,)))
+def test_kernels_of_ones_own_scale_where_they_say_how(rng):
+    """Sum q exp(-r / length) / r, whose second number is the length."""
+    path = str(own_pairs.file("u[0] += s[0] * w * pk.exp(-r2 * w / s[1])", sources=2, slots="SCREENED = False"))
+    own = pairs.Pair("own", 1, 1, path, names=("length",))
+    told = pairs.Pair("own", 1, 1, path, names=("length",), dimensions=Dimensions((1,), (-1,)))
     x, q = rng.random((3, 80)), rng.standard_normal(80)
     exact = parki.direct.direct_sum(own, x, x, q, length=0.1)
     assert np.array_equal(exact, parki.direct.direct_sum(told, x, x, q, length=0.1))

@@ -81,7 +81,7 @@ def python_files(root, *folders):
 
 def module_of(path, root):
     parts = path.relative_to(root).with_suffix("").parts
-    return ".".join([FOLDERS[parts[0]], *parts[1:]]).removesuffix(".__init__")
+    return ".".join([FOLDERS.get(parts[0], parts[0]), *parts[1:]]).removesuffix(".__init__")
 
 
 def is_in(name, package):

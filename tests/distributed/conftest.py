@@ -11,3 +11,12 @@ def small(monkeypatch):
     from parki.distributed.bricks import division
 
     monkeypatch.setattr(division, "LEAST_POINTS", 1)
+
+
+@pytest.fixture(params=["owners", "hypercube"])
+def scheme(request, monkeypatch):
+    """Select the exchange of values of fast multipole methods, for both."""
+    from parki.distributed.fmm import method
+
+    monkeypatch.setattr(method, "SCHEME", request.param)
+    return request.param

@@ -12,9 +12,10 @@ from parki.distributed.simulated import World
 from parki.distributed.trees.shared import SharedTree
 from parki.fmm import estimate, surfaces
 from tests.distributed import essential
-from tests.distributed.free import SETS, FreeCase, assert_same, far, whole
+from tests.distributed.free import SETS, FreeCase, assert_same, far
 from tests.distributed.shares import part
-from tests.fmm.sums import KERNELS, METHODS
+from tests.fmm.sums import KERNELS
+from tests.methods.sums import FMM as METHODS
 from tests.quick import every
 
 FIXED = {"order": 4, "leaf_size": 25}
@@ -27,12 +28,6 @@ def case(method="kifmm", **more):
     if "tolerance" in options:
         options = {name: a for name, a in options.items() if name not in FIXED}
     return FreeCase(parki.fmm, options=options, **more)
-
-
-@pytest.fixture(params=["owners", "hypercube"])
-def scheme(request, monkeypatch):
-    monkeypatch.setattr(fmm_method, "SCHEME", request.param)
-    return request.param
 
 
 @pytest.mark.parametrize("ranks", RANKS)
@@ -86,82 +81,6 @@ def test_targets_apart(method, scheme):
 
 def test_single_precision():
     assert_same(case(n=900, dtype="float32"), 4, most=1e-5)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_ranks_without_points(method, scheme):
-    one = case(method, n=600, targets="plummer")
-    everything, none = np.arange(one.n), np.empty(0, int)
-    for shares in (
-        ([none, none, np.arange(300), none], [everything, none, none, none]),
-        ([np.arange(100), none, np.arange(100, 300), none], [none, everything[:50], none, everything[50:]]),
-    ):
-        assert_same(one, 4, shares=shares)
-    assert_same(case(method, n=5), 8)
-    u, _ = case(method, n=0).over(3)
-    assert u.shape == (0,)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("space", ["OpenMP", "GpuSim"])
-def test_spaces(space, method):
-    assert_same(case(method, n=300, options={"execution_space": space, "order": 3, "leaf_size": 10}), 3)
-
-
-def test_moves():
-    """Move a plan to other points, and to another number of points."""
-    others = [case(n=2000), case(n=2000, points="plummer", seed=8), case(n=900, seed=9)]
-
-    def work(comm, plan, strengths):
-        found = []
-        for other in others:
-            mine = other.shares(4, seed=5)[1][comm.rank]
-            plan.move(part(other.y, mine))
-            found.append((plan(part(other.density, mine)), mine, plan.structure.shared.cuts))
-        return found
-
-    _, found = others[0].over(4, work)
-    for k, other in enumerate(others):
-        expected = other.alone()[1]
-        u = np.empty_like(expected)
-        u[np.concatenate([of[k][1] for of in found])] = np.concatenate([of[k][0] for of in found])
-        assert far(u, expected) < 1e-12
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_queries(method):
-    """Check errors, operators, several right-hand sides, points that stay, and given output arrays over ranks."""
-    one = case(method, n=1000)
-    _, expected = one.alone()
-
-    def work(comm, plan, strengths):
-        (q,) = strengths
-        error = plan.error(40)
-        out = np.empty_like(q)
-        assert plan(q, out=out) is out
-        assert plan.predict().seconds > 0
-        assert plan.memory > 0
-        assert "values of others" in plan.walltime.summary()
-        both = plan(np.stack([q, 2 * q]))
-        turned = plan.operator().T @ q
-        np.testing.assert_array_equal(plan.ours(plan.theirs(q)), q)
-        x = plan.theirs(part(one.y, one.shares(4)[1][comm.rank]))
-        stay = one.plan(x, x, comm=comm)
-        mine = plan.ours(stay(plan.theirs(q)))
-        return repr(error), both, out, turned, mine
-
-    _, found = one.over(4, work)
-    assert len({of[0] for of in found}) == 1
-    two = np.stack([expected, 2 * expected])
-    assert far(whole([of[1] for of in found]), two) < 1e-12
-    for k in (2, 3, 4):
-        assert far(whole([of[k] for of in found]), expected) < 1e-12
-
-
-def test_results_repeat(scheme):
-    one = case(n=1200, points="plummer")
-    results = [one.over(5, world=World(5, seed))[0] for seed in (1, 2)]
-    np.testing.assert_array_equal(*results)
 
 
 def test_one_shot_sums():

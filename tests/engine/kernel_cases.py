@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from parki import engine
+from tests.catalogue import PAIRS
 from tests.engine import kernel_cases_energies as energies
 from tests.engine import kernel_cases_fmm as fmm
 
 DTYPES = {"double": np.float64, "float": np.float32}
-STRENGTHS = {"laplace": 1, "stokeslet": 3, "stresslet": 6, "stokes_comb": 9}
-COMPONENTS = {"laplace": 1, "stokeslet": 3, "stresslet": 3, "stokes_comb": 3}
-FAR_PARTS = {"laplace": 1, "stokeslet": 2, "stresslet": 3, "stokes_comb": 3}
+STRENGTHS, COMPONENTS, FAR_PARTS = ({pair: numbers[k] for pair, numbers in PAIRS.items()} for k in range(3))
 TAPS = (4, 5, 9, 18)  # numbers of taps: even, odd, more than the lanes of a double, more than those of a float
 
 

@@ -58,8 +58,15 @@ def expected(xt, src, slots, **_):
 
 
 @pytest.mark.parametrize("counted", [12, 23])
-@pytest.mark.parametrize("slots", [{}, YUKAWA], ids=["coulomb", "yukawa"])
-@pytest.mark.parametrize("real", ["double", "float"])
+@pytest.mark.parametrize(
+    ("real", "slots"),
+    [
+        pytest.param("double", {}, id="double-coulomb"),
+        pytest.param("double", YUKAWA, id="double-yukawa", marks=pytest.mark.slow),
+        pytest.param("float", {}, id="float-coulomb", marks=pytest.mark.slow),
+        pytest.param("float", YUKAWA, id="float-yukawa"),
+    ],
+)
 def test_coincident_pairs_count_nothing(real, slots, counted, rng):
     given = arguments(rng, real, 1 + len(slots) // 2, counted)
     want = expected(slots=slots, **given)

@@ -89,11 +89,13 @@ def test_times_of_workers_add_up_to_the_time_that_passed():
 
         return run
 
-    times, began = PhaseTimes({"one": "One", "two": "Two"}), time.perf_counter()
+    times, seen = PhaseTimes({"one": "One", "two": "Two"}), []
+    times.watch, began = seen.append, time.perf_counter()
     with times.members(2) as members:
         workers.run([[piece("one", 0.02)] * 4, [piece("two", 0.01)] * 4], members)
     passed = time.perf_counter() - began
     assert 0.06 <= times.total <= passed
     assert times.time["one"] == pytest.approx(2 * times.time["two"], rel=0.5)
+    assert set(seen) == {"one", "two"}
     with pytest.raises(KeyError), times.members(2) as members:
         workers.run([[piece("three", 0.0)]], members)

@@ -6,9 +6,9 @@ import pytest
 import parki
 from parki.engine.run import spaces
 from parki.ewald import EwaldOptions
+from tests.catalogue import COMPONENTS
 from tests.quick import every
 
-COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 OPTIONS = {"box": (1.0, 2.0, 3.0), "tolerance": 1e-3}
 
 
@@ -61,12 +61,12 @@ def test_input_is_not_written_to(kernel):
         np.testing.assert_array_equal(array, kept)
 
 
-@pytest.mark.parametrize("tolerance", every(2, [1e-2, 1e-4, 1e-5]))
+@pytest.mark.parametrize("tolerance", every(4, [1e-3, 1e-2, 1e-4, 1e-5]))
 def test_single_precision(kernel, tolerance):
     given = arguments(kernel, dtype=np.float32)
     u = total(kernel, given, tolerance=tolerance)
     assert u.dtype == np.float32
-    exact = total(kernel, [a.astype(np.float64) for a in given], tolerance=1e-7)
+    exact = total(kernel, [a.astype(np.float64) for a in given], tolerance=1e-9)
     assert np.linalg.norm(u - exact) <= tolerance * np.linalg.norm(exact)
 
 
@@ -127,7 +127,8 @@ def test_a_plan_keeps_its_points(kernel):
     np.testing.assert_array_equal(plan(dens, *normals), expected)
 
 
-def test_unavailable_spaces_say_why(kernel):
+def test_unavailable_spaces_say_why():
+    kernel = "laplace"
     given = arguments(kernel)
     for name, why in spaces.available().items():
         if why is None:

@@ -1,7 +1,5 @@
 """Sums on a GPU, if there is one, and on a stand-in that counts copies between host and device."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ import parki
 from parki import arrays, prediction
 from parki.arguments import PUBLISHED
 from parki.cells import CellGrid, SortedCells
-from parki.engine import SpaceUnavailable
 from parki.engine.run import spaces
 from parki.engine.steps import Blocks
 from parki.ewald import EwaldOptions
@@ -18,10 +15,10 @@ from parki.ewald.kernels import KERNELS
 from parki.ewald.method import Ewald
 from parki.perfmodels.machine import Costs
 from parki.plan import make
+from tests.catalogue import COMPONENTS
 from tests.ewald import cupy_standin as standin
 from tests.ewald.fields import launch
 
-COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 BOX = (1.0, 1.3, 0.8)
 OPTIONS = {"box": BOX, "tolerance": 1e-5}
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
@@ -32,24 +29,6 @@ def same_parameters(monkeypatch):
     """Give a GPU the parameters of a host: results are compared to rounding."""
     monkeypatch.setattr(prediction, "H200", Costs())
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")
-
-
-@pytest.fixture
-def counted(monkeypatch):
-    """Return the stand-in, with its counts at zero."""
-    standin.counts.clear()
-    return SimpleNamespace(cupy=standin.install(monkeypatch), counts=standin.counts)
-
-
-@pytest.fixture(params=["stand-in", "GPU"])
-def cupy(request, monkeypatch):
-    """Return the stand-in, or CuPy where it has a device."""
-    if request.param == "stand-in":
-        return standin.install(monkeypatch)
-    try:
-        return spaces.array_module(spaces.get("GPU"))
-    except SpaceUnavailable as why:
-        pytest.skip(str(why))
 
 
 @pytest.fixture(params=COMPONENTS)
@@ -78,7 +57,14 @@ def close(u, exact):
     assert np.linalg.norm(u - exact) <= ROUNDING[exact.dtype.name] * np.linalg.norm(exact)
 
 
-@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [
+        *(("laplace", "float32"), ("stokes_sl", "float64"), ("stokes_comb", "float64")),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("laplace", "float64"), ("stokes_sl", "float32"))),
+        pytest.param("stokes_comb", "float32", marks=pytest.mark.slow),
+    ],
+)
 def test_arrays_on_a_gpu_stay_there(kernel, dtype, cupy, rng):
     given = arguments(kernel, rng, dtype=dtype)
     u = total(kernel, [cupy.asarray(a) for a in given])

@@ -21,7 +21,7 @@ GEOMETRIES = [
 def plan(rng):
     """Return a plan and its strengths, at a tolerance far above that of the second sum."""
     x = rng.random((3, 300))
-    made = parki.ewald.plan("stokes_comb", x, x, box=(1, 1, 1), tolerance=1e-4)
+    made = parki.ewald.plan("stokes_comb", x, x, box=(1, 1, 1), tolerance=1e-3)
     return made, rng.standard_normal((6, 300)), rng.standard_normal((3, 300))
 
 
@@ -29,19 +29,19 @@ def plan(rng):
 def test_every_periodicity(geometry, rng):
     src = rng.random((3, 150)) * (0.9 if geometry["box"] is not None else 0.01)
     trg, dens = src[:, ::2].copy(), rng.standard_normal((3, 150))
-    plan = parki.ewald.plan("stokes_sl", trg, src, tolerance=1e-4, **geometry)
+    plan = parki.ewald.plan("stokes_sl", trg, src, tolerance=1e-3, **geometry)
     u = plan(dens)
-    assert 0 < plan.error().value < 1e-4
+    assert 0 < plan.error().value < 1e-3
     assert plan.error(u=1.1 * u).value == pytest.approx(0.1, rel=1e-2)
 
 
 def test_a_kernel_with_a_parameter(rng):
     x, dens = rng.random((3, 100)), rng.standard_normal(100)
     for periodicity in (0, 3):
-        given = {"box": (1, 1, 1), "periodicity": periodicity, "tolerance": 1e-4}
+        given = {"box": (1, 1, 1), "periodicity": periodicity, "tolerance": 1e-3}
         plan, other = (parki.ewald.plan("yukawa", x, x, kappa=kappa, **given) for kappa in (3.0, 4.0))
         u = plan(dens)
-        assert 0 < plan.error().value < 1e-4
+        assert 0 < plan.error().value < 1e-3
         assert other.error(density=dens, u=u).value > 1e-2
 
 
@@ -59,23 +59,23 @@ def test_layout_and_dtype_do_not_matter(plan, rng):
     made, dens, normals = plan
     made(dens, normals)
     x = made.structure.originals()[0]
-    turned = parki.ewald.plan("stokes_comb", x.T, x.T, box=(1, 1, 1), tolerance=1e-4, layout="nd")
+    turned = parki.ewald.plan("stokes_comb", x.T, x.T, box=(1, 1, 1), tolerance=1e-3, layout="nd")
     turned(dens.T, normals.T)
     assert turned.error().value == pytest.approx(made.error().value, rel=0.2)
     x, dens, normals = (a.astype(np.float32) for a in (x, dens, normals))
-    single = parki.ewald.plan("stokes_comb", x, x, box=(1, 1, 1), tolerance=1e-4)
+    single = parki.ewald.plan("stokes_comb", x, x, box=(1, 1, 1), tolerance=1e-3)
     single(dens, normals)
-    assert 0 < single.error().value < 1e-4
+    assert 0 < single.error().value < 1e-3
 
 
 def test_the_second_sum_has_other_parameters(rng):
     x = rng.random((3, 50))
     for rc in (None, 0.1, 0.3, 0.4, 0.45, 0.5):
-        made = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4, rc=rc)
+        made = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-3, rc=rc)
         second = reference.other(made.method.options, made.chosen.parameters, made.problem.geometry)
         assert abs(second["rc"] / made.parameters.rc - 1) >= 0.19
         assert second["split"] != made.method.options.split
-        assert second["tolerance"] == pytest.approx(1e-6)
+        assert second["tolerance"] == pytest.approx(1e-5)
 
 
 def test_a_sum_of_nothing_has_no_error(plan, rng):

@@ -11,12 +11,12 @@ from parki import prediction
 from parki.engine.run import devices
 from parki.ewald.options import EwaldOptions, quiet
 from parki.perfmodels.machine import Costs
+from tests.catalogue import COMPONENTS
 from tests.ewald import cupy_standin as standin
 from tests.ewald.fields import launch
 
 streams = standin.streams
 BOX = (1.0, 1.3, 0.8)
-STRENGTHS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def points(rng, nt=50, ns=60):
 
 
 def strengths(kernel, rng, ns=60, shape=()):
-    dens = rng.standard_normal((*shape, ns) if STRENGTHS[kernel] == 1 else (*shape, STRENGTHS[kernel], ns))
+    dens = rng.standard_normal((*shape, ns) if COMPONENTS[kernel] == 1 else (*shape, COMPONENTS[kernel], ns))
     return [dens, *([rng.standard_normal((3, ns))] if kernel == "stokes_comb" else [])]
 
 
@@ -70,7 +70,7 @@ def passes(run):
     ]
 
 
-@pytest.mark.parametrize("kernel", STRENGTHS)
+@pytest.mark.parametrize("kernel", COMPONENTS)
 def test_the_first_pass_is_plain_the_second_recorded_the_others_one_launch(kernel, cupy, rng):
     plan, host = plans(cupy, kernel, *points(rng))
     for how in ("plain", "recorded", "graph", "graph"):
@@ -108,10 +108,10 @@ def test_streams_wait_for_each_other(cupy, rng):
         {"periodicity": 1},
         {"layout": "nd"},
         {"fft_type": "C2C"},
-        {"p2g_method": "BLOCK", "p2p_method": "LIST"},
-        {"p2g_method": "BASE", "g2p_method": "BASE", "p2p_method": "SM-2D"},
-        {"box": [[1.0, 0.0, 0.0], [0.3, 1.2, 0.0], [0.1, 0.2, 0.9]]},
         {"periodicity": (False, True, True)},
+        pytest.param({"p2g_method": "BLOCK", "p2p_method": "LIST"}, marks=pytest.mark.slow),
+        pytest.param({"p2g_method": "BASE", "g2p_method": "BASE", "p2p_method": "SM-2D"}, marks=pytest.mark.slow),
+        pytest.param({"box": [[1.0, 0.0, 0.0], [0.3, 1.2, 0.0], [0.1, 0.2, 0.9]]}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

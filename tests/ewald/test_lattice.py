@@ -31,10 +31,10 @@ def test_sites_on_faces_are_in_the_crystal(name, rng):
     cell, c = CELLS[name], sites(4)
     q = rng.standard_normal(c.shape[1])
     q -= q.mean()
-    exact = parki.ewald.laplace(*[cell.T @ (c + 0.01)] * 2, q, box=cell, tolerance=1e-10)
-    u, measured = parki.ewald.laplace(*[cell.T @ c] * 2, q, box=cell, tolerance=1e-6, return_error=True)
-    assert error(u, exact) < 1e-6
-    assert measured.value < 1e-6
+    exact = parki.ewald.laplace(*[cell.T @ (c + 0.01)] * 2, q, box=cell, tolerance=1e-9)
+    u, measured = parki.ewald.laplace(*[cell.T @ c] * 2, q, box=cell, tolerance=1e-3, return_error=True)
+    assert error(u, exact) < 1e-3
+    assert measured.value < 1e-3
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)

@@ -82,14 +82,6 @@ def test_truncation_is_the_integral_of_the_near_field(layer, c):
     assert np.sqrt(scaled / (1 / 0.3 if layer.steep else 0.3)) == pytest.approx(exact, rel=1e-3)
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=str)
-@pytest.mark.parametrize("split", profiles.SPLITS)
-def test_bandwidth_inverts_truncation(split, layer):
-    level = np.array([1e-2, 1e-5, 1e-9, 1e-13])
-    c, xi = layer.bandwidth(split, level)
-    assert layer.truncation(split, c, xi) == pytest.approx(level, rel=1e-5)
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_tables_keep_their_accuracy_in_powers(kernel, dtype, tolerance):

@@ -22,7 +22,7 @@ def peak():
 def call(n):
     rng = np.random.default_rng(0)
     x, dens, normals = rng.random((3, n)), rng.standard_normal((6, n)), rng.standard_normal((3, n))
-    return parki.ewald.stokes_comb(x, x, dens, normals, box=(1, 1, 1), tolerance=1e-7)
+    return parki.ewald.stokes_comb(x, x, dens, normals, box=(1, 1, 1), tolerance=1e-9)
 
 before = peak()
 call({N})

@@ -1,6 +1,7 @@
 """Sums as linear operators: against dense matrices, their transposes, corrections, solvers."""
 
 import dataclasses
+import itertools
 import warnings
 
 import numpy as np
@@ -42,8 +43,16 @@ def agree(found, exact, bound):
     np.testing.assert_allclose(found, exact, rtol=0, atol=bound * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("name", kernels.KERNELS)
-@pytest.mark.parametrize("periodicity", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2)), 3])
+@pytest.mark.parametrize(
+    ("name", "periodicity"),
+    [
+        pytest.param(
+            name, n, marks=[pytest.mark.slow] * (n in (1, 2) or (n == 0 and name not in ("yukawa", "stokes_dl")))
+        )
+        for n in range(4)
+        for name in kernels.KERNELS
+    ],
+)
 def test_operator_and_transpose_are_those_of_the_dense_matrix(name, periodicity, rng):
     if periodicity not in kernels.KERNELS[name].periodicities:
         pytest.skip("not for this kernel")
@@ -64,8 +73,16 @@ def test_several_vectors_in_one_pass(name, rng):
     agree(A.H @ w, matrix.T @ w, TOLERANCE)
 
 
-@pytest.mark.parametrize("name", every(3, ["laplace_grad", "stokes_dl", "stokes_comb", "stokes_grad"]))
-@pytest.mark.parametrize("place", [{"box": CELL}, {"periodicity": (False, True, True)}, {"layout": "nd"}])
+@pytest.mark.parametrize(
+    ("place", "name"),
+    every(
+        5,
+        itertools.product(
+            [{"box": CELL}, {"periodicity": (False, True, True)}, {"layout": "nd"}],
+            ["laplace_grad", "stokes_dl", "stokes_comb", "stokes_grad"],
+        ),
+    ),
+)
 def test_other_cells_axes_and_layouts(name, place, rng):
     plan, normals = plan_of(name, rng, **place)
     A, matrix = plan.operator(normals), dense(plan, normals)
@@ -104,7 +121,7 @@ def test_complex_vectors(rng):
 
 def test_single_precision(rng):
     src = (BOX * rng.random((3, 6))).astype(np.float32)
-    A = parki.ewald.plan("laplace", src, src, box=tuple(BOX.ravel()), tolerance=1e-4).operator()
+    A = parki.ewald.plan("laplace", src, src, box=tuple(BOX.ravel()), tolerance=1e-3).operator()
     found = A @ np.ones(6)
     assert (A.dtype, found.dtype) == (np.float32, np.float32)
 
@@ -112,7 +129,7 @@ def test_single_precision(rng):
 def test_a_solver_finds_the_densities(rng):
     """Solve a second-kind equation, I + A/50, by LSQR, which needs the transpose, and by GMRES."""
     x = BOX * rng.random((3, 20))
-    plan = parki.ewald.plan("stokes_sl", x, x, box=tuple(BOX.ravel()), tolerance=1e-8)
+    plan = parki.ewald.plan("stokes_sl", x, x, box=tuple(BOX.ravel()), tolerance=1e-9)
     A = plan.operator(correction=50 * scipy.sparse.eye_array(60))
     exact = rng.standard_normal(60)
     b = A @ exact

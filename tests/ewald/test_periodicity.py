@@ -12,7 +12,7 @@ KERNELS = ("laplace", "laplace_grad", "stokes_sl", "stokes_dl", "stokes_comb")
 DENS = {"laplace": 1, "laplace_grad": 1, "stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6}
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 BOX = (1.0, 1.3, 0.8)
-TOLERANCE = 1e-6
+TOLERANCE = 1e-9
 FLAGS = list(itertools.product((False, True), repeat=3))
 
 
@@ -80,11 +80,11 @@ def test_single_precision(periodicity, rng):
     for kernel in ("laplace", "stokes_comb"):
         src, strengths = cloud(rng, 60), strengths_for(kernel, 60, rng)
         given = [a.astype(np.float32) for a in (src, *strengths)]
-        u = total(kernel, given[0], given[0], given[1:], periodicity=periodicity, tolerance=1e-4)
+        u = total(kernel, given[0], given[0], given[1:], periodicity=periodicity, tolerance=1e-3)
         assert u.dtype == np.float32
         double = [a.astype(float) for a in given]
         exact = sums.periodic(kernel, double[0], *(double[:2]), *double[2:], box=BOX, periodicity=periodicity)
-        assert error(u, exact) <= 1e-4
+        assert error(u, exact) <= 1e-3
 
 
 # Axes
@@ -94,8 +94,8 @@ def test_single_precision(periodicity, rng):
 @pytest.mark.parametrize("kernel", ["laplace_grad", "stokes_sl", "stokes_dl"])
 def test_any_axes(kernel, periodic, rng):
     trg, src, strengths = cloud(rng, 20), cloud(rng, 30), strengths_for(kernel, 30, rng)
-    u = total(kernel, trg, src, strengths, periodicity=periodic, tolerance=1e-4)
-    assert error(u, exactly(kernel, trg, src, strengths, BOX, periodic)) <= 1e-4
+    u = total(kernel, trg, src, strengths, periodicity=periodic, tolerance=1e-3)
+    assert error(u, exactly(kernel, trg, src, strengths, BOX, periodic)) <= 1e-3
 
 
 def test_matrices_are_in_the_callers_axes(rng):
@@ -104,7 +104,7 @@ def test_matrices_are_in_the_callers_axes(rng):
     for periodic in ((False, True, True), (True, False, True), (False, False, True)):
         # Differences of the sum itself, by moving targets, which lie apart from the sources.
         trg = cloud(rng, 12) * 0.9 + 0.03
-        u = total("stokes_grad", trg, x, (dens,), periodicity=periodic, tolerance=1e-7).reshape(3, 3, -1)
+        u = total("stokes_grad", trg, x, (dens,), periodicity=periodic, tolerance=1e-9).reshape(3, 3, -1)
         for axis in range(3):
             move = step * (np.arange(3) == axis)[:, None]
             above, below = (exactly("stokes_sl", trg + s * move, x, (dens,), BOX, periodic) for s in (1, -1))
@@ -196,8 +196,8 @@ LONG += [(2, (5.0, 5.0, 0.25)), (2, (1.0, 1.0, 20.0))]
 @pytest.mark.parametrize(("periodicity", "box"), LONG, ids=str)
 def test_long_and_flat_boxes(periodicity, box, rng):
     src, strengths = cloud(rng, 25, box), strengths_for("stokes_sl", 25, rng)
-    u = total("stokes_sl", src, src, strengths, periodicity=periodicity, box=box, tolerance=1e-4)
-    assert error(u, exactly("stokes_sl", src, src, strengths, box, [a < periodicity for a in range(3)])) <= 1e-4
+    u = total("stokes_sl", src, src, strengths, periodicity=periodicity, box=box, tolerance=1e-3)
+    assert error(u, exactly("stokes_sl", src, src, strengths, box, [a < periodicity for a in range(3)])) <= 1e-3
 
 
 # Thin clouds

@@ -11,6 +11,7 @@ from parki import engine
 from parki.ewald import checks, kernels
 from parki.ewald.problem import EwaldProblem
 from parki.plan import Plan
+from tests.quick import every
 
 BOX = (1.0, 1.3, 0.8)
 CELL = np.array([[1.0, 0.1, 0.0], [0.2, 1.1, 0.1], [0.0, 0.3, 0.9]])
@@ -37,8 +38,17 @@ def agree(found, exact, bound=1e-12):
     np.testing.assert_allclose(found, exact, rtol=0, atol=bound * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("place", [{}, {"box": CELL}, {"periodicity": (False, True, True)}])
-@pytest.mark.parametrize(("dtype", "order", "layout"), [("f8", "C", "dn"), ("f8", "F", "nd"), ("f4", "F", "dn")])
+@pytest.mark.parametrize(
+    ("place", "dtype", "order", "layout"),
+    every(
+        4,
+        [
+            (place, *form)
+            for place in ({}, {"box": CELL}, {"periodicity": (False, True, True)})
+            for form in (("f8", "C", "dn"), ("f8", "F", "nd"), ("f4", "F", "dn"))
+        ],
+    ),
+)
 def test_calls_allocate_the_result_and_no_more(place, dtype, order, layout, rng):
     n = 20_000
     x, (dens, normals) = points(rng, n), strengths("stokes_comb", rng, n)
@@ -131,7 +141,7 @@ def test_right_hand_sides_share_points_and_normals(name, space, layout, rng):
         agree(one, plan(exact, *normals), 3e-6)  # rounding of far fields in single precision
 
 
-@pytest.mark.parametrize("tolerance", [1e-4, 1e-8])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-9])
 @pytest.mark.parametrize("periodicity", [3, 1, 0])
 def test_a_plan_is_one_operator_whatever_the_number_of_right_hand_sides(tolerance, periodicity, rng):
     """Results for a block equal results one by one, far below the tolerance; plans of another `rhs` agree to it."""
@@ -233,7 +243,8 @@ def test_moves_are_checked(rng):
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"box": CELL}, {"periodicity": 2}, {"periodicity": 0}, {"box": None, "periodicity": 0}, {"layout": "nd"},
+    {}, pytest.param({"box": CELL}, marks=pytest.mark.slow), {"periodicity": 2}, {"periodicity": 0},
+    {"box": None, "periodicity": 0}, {"layout": "nd"},
 ])  # fmt: skip
 def test_errors_are_measured(options, rng):
     x, (dens, normals) = points(rng, 100), strengths("stokes_dl", rng, 100)
@@ -258,9 +269,9 @@ def test_errors_are_measured(options, rng):
 
 def test_errors_of_single_precision(rng):
     x = points(rng, 100).astype(np.float32)
-    plan = plan_of("laplace", x, x, tolerance=1e-4)
+    plan = plan_of("laplace", x, x, tolerance=1e-3)
     plan(np.ones(100, np.float32) * np.where(x[0] < 0.5, 1, -1).astype(np.float32))
-    assert 1e-7 < plan.error(n=50).value < 1e-4
+    assert 1e-6 < plan.error(n=50).value < 1e-3
 
 
 def test_errors_with_every_call(rng):

@@ -9,10 +9,10 @@ from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.run.spaces import Space
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
+from tests.catalogue import PAIRS
 from tests.ewald import loops
 from tests.ewald.fields import near_field
 
-PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 NEAR = (("laplace", 8), ("stokeslet", 4), ("stokes_comb", 2))
 # Slots, numbers of strengths and of spread components, and of right-hand sides.
 LAYERS = {

@@ -10,12 +10,12 @@ from parki.engine.run.spaces import Space
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.stages import near
+from tests.catalogue import PAIRS
 from tests.ewald import loops
 from tests.ewald.fields import near_field
 from tests.portability import formulas
 from tests.quick import but, every
 
-PAIRS = {"laplace": (1, 1, 1), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 # Tilts t01, t02, t12 of the sides 1.0, 1.3, 0.8.
 TILTS = {
     "slight": (0.1, 0.0, -0.05),

@@ -30,7 +30,7 @@ def exact(kernel, x, strengths):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-8])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-9])
 @pytest.mark.parametrize("kernel", every(2, ["laplace", "stokes_sl", "stokes_comb"]))
 def test_cell_against_its_supercell(kernel, tolerance, rng):
     x, strengths = (rng.random((N, 3)) @ CELL).T, given(kernel, rng)
@@ -57,9 +57,9 @@ def test_other_vectors_of_the_same_lattice(kernel, rng):
     for cell in (CELL, np.diag(SIDES)):
         x, strengths = (rng.random((N, 3)) @ cell).T, given(kernel, rng)
         box = tuple(SIDES) if cell is not CELL else CELL
-        u = parki.ewald.plan(kernel, x, x, box=box, tolerance=1e-5)(*strengths)
+        u = parki.ewald.plan(kernel, x, x, box=box, tolerance=1e-9)(*strengths)
         turned = [s if s.ndim == 1 else np.concatenate([turn @ v for v in np.split(s, len(s) // 3)]) for s in strengths]
-        other = parki.ewald.plan(kernel, turn @ x, turn @ x, box=mix @ cell @ turn.T, tolerance=1e-5)
+        other = parki.ewald.plan(kernel, turn @ x, turn @ x, box=mix @ cell @ turn.T, tolerance=1e-9)
         v = other(*turned)
         assert reference.relative_rms(v if kernel == "laplace" else turn.T @ v, u) <= 2e-5
         assert (other.parameters.skew is None) is (cell is not CELL)
@@ -68,15 +68,15 @@ def test_other_vectors_of_the_same_lattice(kernel, rng):
 def test_points_anywhere_are_wrapped(rng):
     x, strengths = (rng.random((N, 3)) @ CELL).T, given("laplace", rng)
     moved = x + (rng.integers(-5, 6, (N, 3)) @ CELL).T
-    u = parki.ewald.laplace(x, x, *strengths, box=CELL, tolerance=1e-5)
-    np.testing.assert_allclose(parki.ewald.laplace(moved, moved, *strengths, box=CELL, tolerance=1e-5), u, rtol=1e-9)
+    u = parki.ewald.laplace(x, x, *strengths, box=CELL, tolerance=1e-9)
+    np.testing.assert_allclose(parki.ewald.laplace(moved, moved, *strengths, box=CELL, tolerance=1e-9), u, rtol=1e-9)
 
 
 def test_single_precision(rng):
     x, strengths = (rng.random((N, 3)) @ CELL).T, given("stokes_sl", rng)
-    u = parki.ewald.stokes_sl(*(a.astype("float32") for a in (x, x, *strengths)), box=CELL, tolerance=1e-4)
+    u = parki.ewald.stokes_sl(*(a.astype("float32") for a in (x, x, *strengths)), box=CELL, tolerance=1e-3)
     assert u.dtype == np.float32
-    assert reference.relative_rms(u, exact("stokes_sl", x, strengths)) <= 1e-4
+    assert reference.relative_rms(u, exact("stokes_sl", x, strengths)) <= 1e-3
 
 
 def test_brick_of_a_cell():
@@ -119,7 +119,7 @@ def turned(turn, v):
 @pytest.mark.parametrize("kernel", every(3, KERNELS))
 def test_slabs_and_wires(kernel, periodicity, rng):
     """Compare slabs and wires in any orientation to the slow sums."""
-    tolerance = 1e-8
+    tolerance = 1e-9
     found, cell = kernels.KERNELS[kernel], FLAT if periodicity == 2 else np.diag(np.diag(FLAT))
     box, turn = np.diag(cell), Rotation.random(random_state=1).as_matrix()
     more = {"kappa": 2.0} if kernel == "yukawa" else {}
@@ -140,26 +140,26 @@ def test_slabs_and_wires(kernel, periodicity, rng):
 def test_many_cells_of_a_slab(rng):
     """Results with many cells in the near field do not depend on the cutoff."""
     x, q = FLAT.T @ rng.random((3, 2000)), rng.standard_normal(2000)
-    given = {"box": FLAT, "periodicity": 2, "tolerance": 1e-8}
+    given = {"box": FLAT, "periodicity": 2, "tolerance": 1e-9}
     a, b = (parki.ewald.plan("laplace", x, x, rc=rc, **given)(q - q.mean()) for rc in (0.1, 0.4))
     assert reference.relative_rms(a, b) <= 2e-8
 
 
 def test_slabs_that_move(rng):
     x, q = FLAT.T @ rng.random((3, 50)), rng.standard_normal(50)
-    plan = parki.ewald.plan("laplace", x, x, box=FLAT, periodicity=2, tolerance=1e-8)
+    plan = parki.ewald.plan("laplace", x, x, box=FLAT, periodicity=2, tolerance=1e-9)
     for stretch in (np.eye(3), np.array([[1.0, 0.02, 0.0], [0.01, 1.03, 0.0], [0.0, 0.0, 1.01]])):
         y, cell = stretch @ x, FLAT @ stretch.T
         plan.move(y, box=cell)
         again = parki.ewald.plan("laplace", y, y, box=cell, periodicity=2, tolerance=1e-10)
-        assert reference.relative_rms(plan(q), again(q)) <= 1e-8
+        assert reference.relative_rms(plan(q), again(q)) <= 1e-9
 
 
 def test_walls(rng):
     turn = Rotation.random(random_state=1).as_matrix()
     x = turn @ (FLAT.T @ rng.random((3, 20)))
     on_walls = turn @ (FLAT.T @ np.array([[0.1, 0.6], [0.2, 0.9], [0.0, 1.0]]))
-    given = {"box": FLAT @ turn.T, "periodicity": 2, "tolerance": 1e-4}
+    given = {"box": FLAT @ turn.T, "periodicity": 2, "tolerance": 1e-3}
     assert np.isfinite(parki.ewald.plan("laplace", on_walls, on_walls, **given)(np.array([1.0, -1.0]))).all()
     x[:, 7] += turn[:, 2]
     with pytest.raises(ValueError, match=r"sources has 1 points outside the box, .* \(first: index 7\)"):

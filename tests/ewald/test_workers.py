@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -12,13 +11,13 @@ import parki
 from parki import fft
 from parki.engine.run import spaces
 from parki.engine.steps import Blocks, workers
-from parki.ewald.report import PHASES, WallTime
+from parki.ewald.report import PHASES
 from parki.ewald.stages import multipliers, planes
 
 if spaces.get("CPU").name != "OpenMP":
     pytest.skip("the compiler has no OpenMP", allow_module_level=True)
 
-BOX, TOLERANCE = (1.0, 1.3, 0.8), 1e-6
+BOX, TOLERANCE = (1.0, 1.3, 0.8), 1e-9
 CELL = np.array([[1.0, 0.1, 0.0], [0.2, 1.1, 0.1], [0.0, 0.3, 0.9]])
 PLACES = {"3": {}, "2": {"periodicity": 2}, "1": {"periodicity": 1}, "0": {"periodicity": 0}, "skew": {"box": CELL}}
 
@@ -112,28 +111,6 @@ def test_a_sum_that_fails_can_be_repeated(monkeypatch):
     np.testing.assert_array_equal(plan(*given), exact)
 
 
-def test_times_of_workers_add_up_to_the_time_that_passed():
-    def piece(name, seconds):
-        def run(worker, times):
-            with times.phase(name):
-                time.sleep(seconds)
-
-        return run
-
-    times, seen = WallTime(), []
-    times.watch = seen.append
-    began = time.perf_counter()
-    with times.members(2) as members:
-        workers.run([[piece("fft", 0.02)] * 4, [piece("cnv", 0.01)] * 4], members)
-    passed = time.perf_counter() - began
-    found = phases(times)
-    assert 0.06 <= sum(found.values()) <= passed
-    assert found["fft"] == pytest.approx(2 * found["cnv"], rel=0.5)
-    assert set(seen) == {"fft", "cnv"}
-    with pytest.raises(KeyError), times.members(2) as members:
-        workers.run([[piece("f3t", 0.0)]], members)
-
-
 def test_times_of_a_sum_by_several():
     x, given = problem("stokes_sl", 3000)
     plan = plan_of("stokes_sl", x, threads=2)
@@ -159,7 +136,7 @@ from parki.engine.steps import workers
 workers.WORTH = 1
 warnings.simplefilter("ignore")
 x = np.random.default_rng(0).random((3, 500))
-plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-6, threads=2)
+plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-9, threads=2)
 assert plan._placed(1).placed.size == 2
 exact = plan(x[0])
 pid = os.fork()

@@ -1,12 +1,7 @@
-"""Helpers of the tests of whole sums: points, kernels of each method, errors, shares of far pairs."""
+"""Kernels of each fast multipole method, and the share of far pairs of a sum by its lists."""
 
-import numpy as np
-
-from parki import samples
 from parki.pairs import PAIRS
 
-SHAPES = {"uniform": samples.uniform, "plummer": samples.plummer, "sphere": samples.sphere}
-METHODS = ("kifmm", "chebyshev")
 #: Kernels by method, with their option `gradient`.
 KERNELS = {
     "kifmm": [
@@ -18,11 +13,6 @@ KERNELS = {
         ("laplace", True), *((name, False) for name, pair in PAIRS.items() if name == pair.name), ("yukawa", True),
     ],
 }  # fmt: skip
-
-
-def relative(found, exact):
-    """Return the relative error in the 2-norm over all targets and components."""
-    return float(np.linalg.norm(np.asarray(found, np.float64) - exact) / np.linalg.norm(exact))
 
 
 def far_share(plan):

@@ -9,6 +9,7 @@ import parki
 from parki import samples
 from parki.engine import workunit
 from parki.engine.compile import objects
+from tests.methods.sums import FMM
 
 OWN = Path(__file__).with_name("skewed.py")
 
@@ -28,9 +29,14 @@ def batches(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize(("name", "most"), [("Serial", 2), ("GpuSim", 3)])
-@pytest.mark.parametrize(("kernel", "method"), [("laplace", "kifmm"), ("stokes_dl", "kifmm"), (OWN, "kifmm"),
-                                                ("laplace", "chebyshev")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "method", "name", "most"),
+    [
+        *(("laplace", method, *space) for method in FMM for space in (("Serial", 2), ("GpuSim", 3))),
+        *((kernel, "kifmm", "Serial", 2) for kernel in ("stokes_dl", OWN)),
+        *(pytest.param(kernel, "kifmm", "GpuSim", 3, marks=pytest.mark.slow) for kernel in ("stokes_dl", OWN)),
+    ],
+)
 def test_a_first_call_compiles_in_two_batches(kernel, method, name, most, batches):
     """GpuSim takes one batch more, because kernels on the host are compiled separately."""
     x, y = samples.plummer(300, 1), samples.uniform(250, 2)

@@ -17,26 +17,14 @@ from parki.fmm import (
     representations,
 )
 from parki.trees import octlists, octree
+from tests import own_pairs
 
 SERIAL = spaces.get("Serial")
-#: A kernel with a length that depends on direction: no symmetry of the cube, no exponents.
-SKEWED = '''"""A kernel without symmetry."""
-
-from typing import List
-
-import pykokkos as pk
-
-real = pk.double
-NS = 1
-NU = 1
-NF = 1
-
-
-@pk.function
-def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    u[0] += s[0] * (pk.rsqrt(1.0 + dx * dx + 2.0 * dy * dy + 3.0 * dz * dz + dx * dy - 0.3 * dx) + 0.1 * dz)
-'''
-ONE = SKEWED.replace("pk.rsqrt(1.0 + dx * dx + 2.0 * dy * dy + 3.0 * dz * dz + dx * dy - 0.3 * dx) + 0.1 * dz", "1.0")
+#: A kernel with a length that depends on direction: no symmetry of the cube, no exponents; and one without directions.
+SKEWED = own_pairs.file(
+    "u[0] += s[0] * (pk.rsqrt(1.0 + dx * dx + 2.0 * dy * dy + 3.0 * dz * dz + dx * dy - 0.3 * dx) + 0.1 * dz)"
+)
+ONE = own_pairs.file("u[0] += s[0]")
 
 
 def error(found, exact):
@@ -131,16 +119,6 @@ def mixed():
     return case
 
 
-@pytest.fixture
-def own(tmp_path):
-    def make(text):
-        path = tmp_path / "own.py"
-        path.write_text(text)
-        return pairs.own(path)
-
-    return make
-
-
 # By definition --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "kernel", "components", "symmetric"),
@@ -216,8 +194,8 @@ def test_compression_keeps_its_share(symmetric):
             assert error(made, chebyshev_m2l.operator(pair, 4, d, 1.0)) < 1e-3
 
 
-def test_a_kernel_without_symmetry(own):
-    pair = own(SKEWED)
+def test_a_kernel_without_symmetry():
+    pair = pairs.own(SKEWED)
     assert chebyshev_tables.symmetry(pair) is None
     assert representations.exponents(pair) is None
     case = Case(samples.uniform(700, 1), samples.uniform(600, 2), 15)
@@ -291,8 +269,8 @@ def test_gradients(mixed):
 
 
 # Points ---------------------------------------------------------------------------------------------------------------
-def test_every_pair_counts_once(own, mixed):
-    pair = own(ONE)
+def test_every_pair_counts_once(mixed):
+    pair = pairs.own(ONE)
     q = np.ones((1, mixed.y.shape[1]))
     found = mixed.sum(pair, 3, q)
     np.testing.assert_allclose(found, mixed.y.shape[1], rtol=1e-12)

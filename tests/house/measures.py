@@ -31,6 +31,7 @@ def counts() -> dict[str, list[str]]:
         "functions of more than 8 parameters": code.many_parameters(both),
         "class names defined more than once": named(code.classes(both)),
         "places that repeat 6 lines": code.duplicates(every),
+        "places of tests that repeat 6 lines": code.duplicates(code.modules("tests")),
     }
 
 

@@ -1,10 +1,14 @@
 """Small problems for the workunits, and the specialisations of these."""
 
+import itertools
+
 import numpy as np
+import pytest
+
+from tests.catalogue import PAIRS
 
 BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
-PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stresslet": (6, 3, 3), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 P, DEGREE, TERMS, RC = 6, 4, 4, 0.9
 MULTIPLIERS = {"scalar": (1, 1), "divergence": (3, 1), "stokes": (3, 3), "stokes_comb": (4, 3)}  # components in and out
 WINDOW = {"P": P, "DEGREE": DEGREE}
@@ -44,7 +48,36 @@ SLOTS["p2g_hybrid"] = [slots | {"CAP": 8, "ZT": 4} for slots in SLOTS["p2g_hybri
 #: Specialisations with a far field in single precision and points in double precision.
 MIXED = {"scatter_sum": {"real": "float64", "far": "float32"}}
 MIXED |= {unit: {"real": "float32", "coord": "float64"} for unit in (*P2G, *G2P)}
+#: Choices of each factor by which the loops' specialisations differ; `in_turn` takes some of all combinations.
+DTYPES = ("float64", "float32")
+REALS = (*DTYPES, "mixed")
+FACTORS = {
+    **{name: (tuple(PAIRS), DTYPES) for name in P2P},
+    **dict.fromkeys(P2G, ((3, 4), REALS)),
+    **{name: (range(len(TAKEN)), REALS) for name in G2P},
+    "convolve": (tuple(MULTIPLIERS), (False, True), DTYPES),
+}
+KINDS = (tuple(P2P), P2G, G2P, ("convolve",))
 PLAIN = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")  # of integers only
+
+
+def in_turn(name, *choices):
+    """Tell whether every run has this combination of a loop's choices.
+
+    It has every second one, and with them all pairs of a loop, a specialisation and a type; the others are slow tests.
+    """
+    kind = next(kind for kind in KINDS if name in kind)
+    places = [factor.index(choice) for factor, choice in zip(FACTORS[name], choices, strict=True)]
+    return (kind.index(name) + sum(places)) % 2 == 0
+
+
+def combinations(names):
+    """Return a parameter of a test for each combination of loops and their choices."""
+    return [
+        pytest.param(name, *choices, marks=[pytest.mark.slow] * (not in_turn(name, *choices)))
+        for name in names
+        for choices in itertools.product(*FACTORS[name])
+    ]
 
 
 def cloud(rng, n, real):

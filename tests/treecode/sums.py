@@ -1,37 +1,6 @@
-"""Helpers of the tests of treecodes: points, numbers of far pairs, errors, polynomials by their definition."""
+"""Helpers of the tests of treecodes: points, numbers of far pairs, polynomials by their definition."""
 
 import numpy as np
-
-from parki import samples
-
-NUMBERS = {"kappa": 1.5, "epsilon": 0.05, "width": 0.5, "radius": 0.05, "k": 3.0}
-
-
-def two_groups(n, seed=0, apart=20.0):
-    """Return two cubes of side 2 with half of the points each, at a distance along x."""
-    x = samples.uniform(n, seed)
-    x[0, n // 2 :] += apart
-    return x
-
-
-SHAPES = {
-    "uniform": samples.uniform,
-    "gaussian": samples.gaussian,
-    "plummer": samples.plummer,
-    "sphere": samples.sphere,
-    "rod": lambda n, seed: samples.box(n, seed, (1, 1, 10)),
-    "two groups": two_groups,
-}
-
-
-def relative(found, exact):
-    """Return the relative error in the 2-norm over all targets and components."""
-    return float(np.linalg.norm(np.asarray(found, np.float64) - exact) / np.linalg.norm(exact))
-
-
-def far_share(plan):
-    """Return the share of the pairs of particles that are not summed one by one."""
-    return 1 - plan.walltime.pairs["pp"] / (plan.n_targets * plan.n_sources)
 
 
 def far(plan):

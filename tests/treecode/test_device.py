@@ -1,36 +1,14 @@
 """Treecodes on a GPU, if there is one, and on a stand-in that counts copies between host and device."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import parki
-from parki.engine import SpaceUnavailable
-from parki.engine.run import spaces
 from tests.ewald import cupy_standin as standin
+from tests.methods.sums import TREECODES
 
 OPTIONS = {"theta": 0.8, "degree": 2, "leaf_size": 20}
-METHODS = ("dual", "pc", "cp")
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
-
-
-@pytest.fixture
-def counted(monkeypatch):
-    """Return the stand-in, with its counts at zero."""
-    standin.counts.clear()
-    return SimpleNamespace(cupy=standin.install(monkeypatch), counts=standin.counts)
-
-
-@pytest.fixture(params=["stand-in", "GPU"])
-def cupy(request, monkeypatch):
-    """Return the stand-in, or CuPy where it has a device."""
-    if request.param == "stand-in":
-        return standin.install(monkeypatch)
-    try:
-        return spaces.array_module(spaces.get("GPU"))
-    except SpaceUnavailable as why:
-        pytest.skip(str(why))
 
 
 def arguments(rng, kernel="coulomb", dtype="float64"):
@@ -56,7 +34,7 @@ def close(u, exact):
 
 
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", TREECODES)
 def test_arrays_on_a_gpu_stay_there(method, dtype, cupy, rng):
     given = arguments(rng, dtype=dtype)
     precision = {"far_precision": {"float64": "double", "float32": "single"}[dtype]}
@@ -94,7 +72,7 @@ def test_layouts_and_right_hand_sides(cupy, rng):
     np.testing.assert_allclose(second, -3 * first, rtol=0, atol=1e-5 * np.abs(second).max())
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", TREECODES)
 def test_a_sum_copies_nothing(method, counted):
     x, y, dens = map(counted.cupy.asarray, arguments(np.random.default_rng(5)))
     plan = parki.treecode.plan("coulomb", x, y, method=method, **OPTIONS)
@@ -153,7 +131,7 @@ def test_points_and_charges_in_two_places(cupy, rng):
 def test_input_is_not_written_to(cupy, rng):
     given = arguments(rng)
     there = [cupy.asarray(a) for a in given]
-    for method in METHODS:
+    for method in TREECODES:
         total("coulomb", method, there)
         for a, kept in zip(there, given, strict=True):
             np.testing.assert_array_equal(a.get(), kept)

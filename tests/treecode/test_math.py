@@ -1,7 +1,5 @@
 """Mathematics of treecodes: interpolation, proxy charges, exact cases, invariances, errors as published."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -9,26 +7,16 @@ import parki
 from parki import proxies, samples
 from parki.direct import direct_sum
 from parki.treecode import interactions
+from tests import own_pairs
+from tests.methods.draws import SHAPES
+from tests.methods.sums import TREECODES, far_share, relative
+from tests.treecode import sums
 
-METHODS = ("dual", "pc", "cp")
-#: Kernel file of degree 2 along every axis, so that three points along each interpolate it exactly.
-POLYNOMIAL = '''"""A kernel that is a polynomial."""
-
-from typing import List
-
-import pykokkos as pk
-
-real = pk.double
-NS = 1
-NU = 2
-NF = 1
-
-
-@pk.function
-def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    u[0] += s[0] * (dx * dx * dy * dy * dz * dz - dx * dz * dz + 2.0 * dy * dy - dx + 1.5)
-    u[1] += s[0] * (dx * dy * dz - dx * dx * dz)
-'''
+#: Polynomials of degree 2 along every axis, so that three points along each interpolate them exactly.
+POLYNOMIALS = (
+    "u[0] += s[0] * (dx * dx * dy * dy * dz * dz - dx * dz * dz + 2.0 * dy * dy - dx + 1.5)",
+    "u[1] += s[0] * (dx * dy * dz - dx * dx * dz)",
+)
 
 
 def plan_of(x, y=None, kernel="coulomb", **options):
@@ -39,7 +27,7 @@ def plan_of(x, y=None, kernel="coulomb", **options):
 
 # Interpolation --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("m", range(1, proxies.MOST_POINTS + 1))
-def test_tables(m, sums):
+def test_tables(m):
     nodes, weights = (table[m - 1, :m] for table in proxies.tables())
     np.testing.assert_allclose(nodes, sums.chebyshev(m), rtol=0, atol=1e-15)
     np.testing.assert_array_equal(nodes, -nodes[::-1])
@@ -73,9 +61,9 @@ def test_rate_of_convergence(rng):
 
 # Upward pass ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("shape", ["uniform", "rod", "sphere"])
-def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
+def test_charges_of_a_cluster_are_those_of_its_particles(shape, rng):
     """Charges of leaves, of clusters made from their children, and of fewer points are exact."""
-    y = sums.SHAPES[shape](1500, 3)
+    y = SHAPES[shape](1500, 3)
     targets = np.concatenate([samples.uniform(25, 1), 0.3 * samples.uniform(25, 2) + 6], axis=1)
     plan = plan_of(targets, y, method="pc", leaf_size=40, batch_size=1)
     q = rng.standard_normal(1500)
@@ -97,7 +85,7 @@ def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
             np.testing.assert_allclose(charge[row], right, rtol=0, atol=1e-12 * np.abs(right).max())
 
 
-def test_charges_of_several_components(sums, rng):
+def test_charges_of_several_components(rng):
     y, q = samples.uniform(300, 5), rng.standard_normal((3, 300))
     q /= np.abs(q).max()  # the unit in which forces are summed
     plan = plan_of(samples.uniform(40, 1) + 3, y, "stokeslet", degree=1, method="pc")
@@ -121,7 +109,7 @@ def exponentials(plan):
 
 
 @pytest.mark.parametrize("m", [2, 3])
-def test_particles_on_proxy_points_are_proxy_points(m, sums, rng):
+def test_particles_on_proxy_points_are_proxy_points(m, rng):
     """No quotient is 0/0 where a particle has a coordinate of a proxy point."""
     y, order = on_nodes(m)
     targets = rng.uniform(-0.1, 0.1, (3, 40)) + np.array([[4.5], [0], [0]])
@@ -147,68 +135,25 @@ def test_targets_on_proxy_points_have_their_potentials(rng):
     assert plan.walltime.pairs["cp"] == 27 * 40
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_kernel_that_is_a_polynomial_is_summed_exactly(method, tmp_path_factory, sums, rng):
-    path = tmp_path_factory.getbasetemp() / "polynomial.py"
-    path.write_text(POLYNOMIAL, "utf-8")
+@pytest.mark.parametrize("method", TREECODES)
+def test_a_kernel_that_is_a_polynomial_is_summed_exactly(method, rng):
+    path = own_pairs.file(*POLYNOMIALS, results=2)
     x, y, q = samples.uniform(700, 1), samples.gaussian(800, 2, 0.2), rng.standard_normal(800)
     plan = plan_of(x, y, path, method=method, leaf_size=40, theta=0.9)
-    assert sums.far_share(plan) > 0.2
+    assert far_share(plan) > 0.2
     exact = direct_sum(path, x, y, q)
     for found, right in zip(plan(q), exact, strict=True):
-        assert sums.relative(found, right) < 1e-13
+        assert relative(found, right) < 1e-13
     if method == "pc":  # a lower degree is not exact
-        assert sums.relative(plan_of(x, y, path, method=method, degree=1, theta=0.9)(q), exact) > 1e-3
+        assert relative(plan_of(x, y, path, method=method, degree=1, theta=0.9)(q), exact) > 1e-3
 
 
 # Sums -----------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("method", METHODS)
-def test_sums_are_linear(method, sums, rng):
-    x = samples.gaussian(1000, 4)
-    plan = plan_of(x, method=method)
-    assert sums.far(plan) > 0
-    p, q = rng.standard_normal((2, 1000))
-    both = 3 * plan(p) - 0.25 * plan(q)
-    assert sums.relative(plan(3 * p - 0.25 * q), both) < 1e-13
-    np.testing.assert_array_equal(plan(4 * p), 4 * plan(p))
-    np.testing.assert_array_equal(plan(-p), -plan(p))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_places_do_not_matter(method, sums, rng):
-    """Points moved by numbers that add exactly, in another order, or with axes exchanged have the same sum."""
-    x = np.round(samples.uniform(900, 6) * [[1.0], [0.9], [0.8]] * 2**30) / 2**30
-    q = rng.standard_normal(900)
-    plan = plan_of(x, method=method)
-    assert sums.far(plan) > 0
-    u = plan(q)
-    moved = x + np.array([[3.0], [-64.0], [0.5]])
-    assert sums.relative(plan_of(moved, method=method)(q), u) < 1e-12
-    order = rng.permutation(900)
-    other = plan_of(x[:, order].copy(), method=method)
-    assert sums.relative(other(q[order]), u[order]) < 1e-12
-    turned = plan_of(x[[1, 2, 0]].copy(), method=method)
-    assert sums.relative(turned(q), u) < 1e-12
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_errors_fall_with_the_degree(method, sums):
-    x, q = samples.uniform(2500, 7), samples.charges(2500, 8)
-    exact, errors = direct_sum("coulomb", x, x, q), []
-    for degree in (1, 2, 3):
-        plan = plan_of(x, degree=degree, leaf_size=30, method=method, theta=0.8)
-        assert sums.far(plan) > 0
-        errors.append(sums.relative(plan(q), exact))
-    assert all(a > 2 * b for a, b in itertools.pairwise(errors)), errors
-    # At most the error of two clusters at the limit of theta.
-    assert all(e < interactions.limit(0.8) ** -n for n, e in enumerate(errors, 1)), errors
-
-
-def test_errors_fall_with_theta(sums):
+def test_errors_fall_with_theta():
     x, q = samples.uniform(2500, 7), samples.charges(2500, 8)
     exact = direct_sum("coulomb", x, x, q)
     plans = [plan_of(x, degree=2, theta=theta) for theta in (0.9, 0.7, 0.5)]
-    errors = [sums.relative(plan(q), exact) for plan in plans]
+    errors = [relative(plan(q), exact) for plan in plans]
     assert errors[0] > 1.5 * errors[1] > 2 * errors[2] > 0
     assert plans[0].walltime.pairs["pp"] < plans[1].walltime.pairs["pp"] < plans[2].walltime.pairs["pp"]
 
@@ -216,7 +161,7 @@ def test_errors_fall_with_theta(sums):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("method", "published"), [("pc", 1.75e-8), ("dual", 1.58e-8)])
-def test_errors_as_published(method, published, sums):
+def test_errors_as_published(method, published):
     """Wilson, Vaughn and Krasny (2021), table 2: N = 1e5 in a cube, θ = 0.7, n = 8; at most twice the error.
 
     Leaves and batches have 2000 particles as in the paper: smaller batches are nearer to their clusters, and err more.
@@ -225,6 +170,6 @@ def test_errors_as_published(method, published, sums):
     x, q = samples.uniform(n, 1), samples.charges(n, 2)
     plan = parki.treecode.plan("coulomb", x, x, method=method, theta=0.7, degree=8, leaf_size=2000)
     u = plan(q)
-    assert sums.far_share(plan) > 0.05
-    error = sums.relative(u, direct_sum("coulomb", x, x, q))
+    assert far_share(plan) > 0.05
+    error = relative(u, direct_sum("coulomb", x, x, q))
     assert 1e-10 < error < 2 * published

@@ -6,7 +6,6 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from parki import engine
 from parki.engine.run import spaces
 from parki.engine.run.spaces import Space
 from parki.trees import cluster, passes
@@ -207,21 +206,6 @@ def test_other_memory_orders(rng):
     x = rng.random((400, 3))
     assert_same(cluster.build(x.T, 10, SERIAL), cluster.build(x.T.copy(), 10, SERIAL))
     assert_same(cluster.build(x[::2].T, 10, SERIAL), cluster.build(x[::2].T.copy(), 10, SERIAL))
-
-
-@pytest.mark.parametrize("name", ["Serial", "GpuSim"])
-def test_workunits_are_those_launched(name, rng, monkeypatch):
-    if spaces.available()[name] is not None:
-        pytest.skip(spaces.available()[name])
-    launched, parallel_for = set(), engine.parallel_for
-
-    def note(policy, workunit, **args):
-        launched.add(workunit.l0)
-        parallel_for(policy, workunit, **args)
-
-    monkeypatch.setattr(engine, "parallel_for", note)
-    cluster.build(rng.standard_normal((3, 300)), 10, Space(name))
-    assert {unit.l0 for unit in cluster.workunits(np.dtype(float), Space(name)).values()} == launched
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from parki import engine, samples
+from parki import samples
 from parki.engine.run import spaces
 from parki.engine.run.spaces import Space
 from parki.trees import octree, passes
@@ -262,21 +262,6 @@ def test_input_stays(rng):
         assert not np.shares_memory(tree.sources.points, x)
         assert not np.shares_memory(tree.targets.points, y)
         assert_same(octree.build(*kept, leaf_size, SERIAL), tree)
-
-
-@pytest.mark.parametrize("name", ["Serial", "GpuSim"])
-def test_workunits_are_those_launched(name, rng, monkeypatch):
-    if spaces.available()[name] is not None:
-        pytest.skip(spaces.available()[name])
-    launched, parallel_for = set(), engine.parallel_for
-
-    def note(policy, workunit, **args):
-        launched.add(workunit.l0)
-        parallel_for(policy, workunit, **args)
-
-    monkeypatch.setattr(engine, "parallel_for", note)
-    octree.build(rng.standard_normal((3, 300)), None, 10, Space(name))
-    assert {unit.l0 for unit in octree.workunits(np.dtype(float), Space(name)).values()} == launched
 
 
 SOME = np.zeros((3, 5))
