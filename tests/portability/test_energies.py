@@ -5,6 +5,7 @@ import pytest
 
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
+from tests.portability import launching
 from tests.portability.formulas import close
 
 DTYPES = ("float64", "float32")
@@ -28,7 +29,7 @@ def test_line_virials(skew, space, real, rng):
     args = {"kx": kx, "ky": ky, "kz": kz, "weight": weight, "out": out, "first": 1, "count": 4}
     args |= {"rows": rows, "length": length, "s01": s01, "s02": s02, "s12": s12, "green": green, "slope": slope}
     unit = engine.kernel("virial", "line_virials", real=real, SKEW=skew)
-    engine.parallel_for(TeamPolicy(space, 4 * rows), unit, spec=spec.reshape(1, 4, rows, 2 * length), **args)
+    launching.parallel_for(TeamPolicy(space, 4 * rows), unit, spec=spec.reshape(1, 4, rows, 2 * length), **args)
     k = np.array(np.meshgrid(kx[1:], ky, kz, indexing="ij"), float)
     k = np.array([k[0] + s01 * k[1] + s02 * k[2], k[1] + s12 * k[2], k[2]])
     b, j = np.arange(rows)[:, None], np.arange(length)
@@ -49,7 +50,7 @@ def test_take_off(types, space, rng):
     exact = u + size[:, None] * strength[0, order] * np.sin(2 * np.pi * scale[:, None] * x)
     unit = engine.kernel("own_field", "take_off", real=real, coord=coord)
     given = {"x": x, "strength": strength, "order": order, "u": u, "size": size}
-    engine.parallel_for(RangePolicy(space, 50), unit, **given, s0=9.0, s1=10.0, s2=8.0)
+    launching.parallel_for(RangePolicy(space, 50), unit, **given, s0=9.0, s1=10.0, s2=8.0)
     close(u, exact, 300)
 
 
@@ -69,7 +70,7 @@ def test_left_out(periodic, space, real, rng):
     given = {"xt": xt, "src": src, "u": u, "begin": begin, "partner": partner, "weight": weight, "cell": cell}
     given["inverse"] = inverse = np.linalg.pinv(cell.astype(float)).astype(real)
     slots = {"pair": "pair/radial", "VALUE": True, "GRADIENT": True, "VIRIAL": True, "PERIODIC": periodic}
-    engine.parallel_for(
+    launching.parallel_for(
         RangePolicy(space, 40), engine.kernel("left_out", "left_out", real=real, **slots), **given, tiny=0.0
     )
     i = np.repeat(np.arange(40), counts)

@@ -10,7 +10,7 @@ import parki
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
 from tests.catalogue import PAIRS
-from tests.portability import formulas, problems
+from tests.portability import formulas, launching, problems
 from tests.portability.formulas import close
 from tests.portability.problems import (
     BOX,
@@ -88,7 +88,7 @@ def test_cell_index(space, real, unit, rng):
     cell = np.empty(300, np.int32)
     scale = [n / side for n, side in zip(CELLS, BOX, strict=True)]
     counts = {f"n{d}": n for d, n in enumerate(CELLS)} | {f"s{d}": s for d, s in enumerate(scale)}
-    engine.parallel_for(RangePolicy(space, 300), unit("cell_index"), x=x, cell=cell, **counts)
+    launching.parallel_for(RangePolicy(space, 300), unit("cell_index"), x=x, cell=cell, **counts)
     index = (x * np.array(scale, real)[:, None]).astype(int)
     expected = np.ravel_multi_index(tuple(np.minimum(index, np.array(CELLS)[:, None] - 1)), CELLS)
     np.testing.assert_array_equal(cell, expected)
@@ -97,7 +97,7 @@ def test_cell_index(space, real, unit, rng):
 def test_chunk_count(space, plain, rng):
     cell = rng.integers(0, 10, 100).astype(np.int32)
     count = np.zeros((3, 10), np.int32)
-    engine.parallel_for(TeamPolicy(space, 3), plain("chunk_count"), cell=cell, count=count, n=100, chunk=40)
+    launching.parallel_for(TeamPolicy(space, 3), plain("chunk_count"), cell=cell, count=count, n=100, chunk=40)
     np.testing.assert_array_equal(count, [np.bincount(cell[i : i + 40], minlength=10) for i in (0, 40, 80)])
 
 
@@ -105,14 +105,14 @@ def test_count_scan(space, plain, rng):
     count = rng.integers(0, 5, (3, 5000)).astype(np.int32)
     begin = np.empty(5000, np.int32)
     policy = RangePolicy(space, 5000)
-    assert engine.parallel_reduce(policy, plain("count_scan"), count=count, begin=begin, chunks=3) == count.sum()
+    assert launching.parallel_reduce(policy, plain("count_scan"), count=count, begin=begin, chunks=3) == count.sum()
     np.testing.assert_array_equal(begin, np.cumsum(count.sum(axis=0)) - count.sum(axis=0))
 
 
 def test_chunk_begin(space, plain, rng):
     count, begin = rng.integers(0, 5, (3, 70)).astype(np.int32), rng.integers(0, 90, 70).astype(np.int32)
     expected = begin + np.cumsum(count, axis=0) - count
-    engine.parallel_for(RangePolicy(space, 70), plain("chunk_begin"), count=count, begin=begin, chunks=3)
+    launching.parallel_for(RangePolicy(space, 70), plain("chunk_begin"), count=count, begin=begin, chunks=3)
     np.testing.assert_array_equal(count, expected)
 
 
@@ -122,14 +122,14 @@ def test_chunk_place(space, plain, rng):
     whole = count.sum(axis=0)
     at = (np.cumsum(whole) - whole + np.cumsum(count, axis=0) - count).astype(np.int32)
     order = np.empty(100, np.int32)
-    engine.parallel_for(TeamPolicy(space, 3), plain("chunk_place"), cell=cell, at=at, order=order, n=100, chunk=40)
+    launching.parallel_for(TeamPolicy(space, 3), plain("chunk_place"), cell=cell, at=at, order=order, n=100, chunk=40)
     np.testing.assert_array_equal(order, np.argsort(cell, kind="stable"))
 
 
 def test_gather_points(space, real, unit, rng):
     x, order = rng.random((3, 77)).astype(real), rng.permutation(77).astype(np.int32)
     out = np.empty_like(x)
-    engine.parallel_for(RangePolicy(space, 77), unit("gather_points"), x=x, order=order, out=out)
+    launching.parallel_for(RangePolicy(space, 77), unit("gather_points"), x=x, order=order, out=out)
     np.testing.assert_array_equal(out, x[:, order])
 
 
@@ -137,7 +137,7 @@ def test_gather_sources(space, real, unit, rng):
     x, strength, order = rng.random((3, 77)).astype(real), rng.random((3, 77)).astype(real), rng.permutation(77)
     out = np.empty((77, 6), real)
     given = {"x": x, "strength": strength, "order": order.astype(np.int32)}
-    engine.parallel_for(RangePolicy(space, 77), unit("gather_sources"), **given, out=out)
+    launching.parallel_for(RangePolicy(space, 77), unit("gather_sources"), **given, out=out)
     np.testing.assert_array_equal(out, np.concatenate([x, strength[:, order]]).T)
 
 
@@ -145,7 +145,7 @@ def test_batch_bounds(space, real, unit, rng):
     x = rng.random((3, 60)).astype(real)
     batch = np.array([[0, 1], [1, 9], [9, 40], [40, 60]], np.int32)
     bound = np.empty((4, 6), real)
-    engine.parallel_for(RangePolicy(space, 4), unit("batch_bounds"), x=x, batch=batch, bound=bound)
+    launching.parallel_for(RangePolicy(space, 4), unit("batch_bounds"), x=x, batch=batch, bound=bound)
     parts = [x[:, b:e] for b, e in batch]
     np.testing.assert_array_equal(bound, [np.concatenate([p.min(axis=1), p.max(axis=1)]) for p in parts])
 
@@ -159,7 +159,7 @@ def test_scatter_sum(far_sorted, space, real, unit, rng):
     given = {"a": a, "b": b, "order": order, "out": out, "components": 3}
     given["constant"] = constant = np.array([0.25, 0.5, -1.0], real)
     given["factor"] = factor = np.array([[0.5, 4.0], [1.0, 1.0], [-2.0, 0.5]], real)
-    engine.parallel_for(RangePolicy(space, 50), unit("scatter_sum", int(not far_sorted)), **given)
+    launching.parallel_for(RangePolicy(space, 50), unit("scatter_sum", int(not far_sorted)), **given)
     total = a + (b if far_sorted else b[:, order]) + constant[:, None]
     close(out[:, order], total * factor.prod(axis=1)[:, None])
 
@@ -185,7 +185,7 @@ def test_convolve(loop, name, skew, space, real, unit, rng):
     given |= {"rows": rows, "length": length, "s01": s01, "s02": s02, "s12": s12}
     flat = spec.reshape(2 * max(taken, made), 4, rows, 2 * length)
     which = unit(loop, 2 * list(MULTIPLIERS).index(name) + skew)
-    engine.parallel_for(TeamPolicy(space, 4 * rows), which, spec=flat, **given)
+    launching.parallel_for(TeamPolicy(space, 4 * rows), which, spec=flat, **given)
     found = spec.astype(float)[..., 0] + 1j * spec[..., 1]
     assert np.abs(found - expected).max() <= {"float64": 1e-14, "float32": 4e-6}[real] * 3 * np.abs(expected).max()
 
@@ -195,7 +195,7 @@ def test_planes_gather(space, real, unit, rng):
     full, grid, given = problems.planes(rng, real)
     spec = np.full((6, 4, 5, 18), 7.0, real)
     given |= {"first": 1, "count": 4, "planes": 4, "rows": 5, "length": 9}
-    engine.parallel_for(TeamPolicy(space, 4 * 4 * 5), unit("planes_gather"), grid=grid, spec=spec, **given)
+    launching.parallel_for(TeamPolicy(space, 4 * 4 * 5), unit("planes_gather"), grid=grid, spec=spec, **given)
     expected = np.zeros((4, 4, 5, 9), complex)
     expected[:, :3, :3, :6] = full[:, [3, 1, 7]]
     close(spec[[0, 1, 3, 4]], problems.as_pairs(expected, "float64"), 3)
@@ -211,7 +211,7 @@ def test_planes_scatter(both, space, real, unit, rng):
     grid = np.full(expected.shape, 5.0, real)
     given |= {"first": 0, "count": 4, "planes": 2}
     which = unit("planes_scatter", int(not both))
-    engine.parallel_for(TeamPolicy(space, 4 * 2 * 3), which, grid=grid, spec=problems.as_pairs(spec, real), **given)
+    launching.parallel_for(TeamPolicy(space, 4 * 2 * 3), which, grid=grid, spec=problems.as_pairs(spec, real), **given)
     written = [0, 3, 5] if both else [0, 3]
     close(grid[:, written], expected[:, written].astype(float), 3)
     np.testing.assert_array_equal(np.delete(grid, written, axis=1), 5.0)
@@ -224,7 +224,7 @@ def test_direct_sum(pair, space, real, unit, rng):
     xt[:, 5] = src[7, :3]
     u = np.empty((nu, 70), real)
     given = {"xt": xt, "src": src, "u": u, "nt": 70, "ns": 33, "chunk": 32, "tiny": 0.0}
-    engine.parallel_for(TeamPolicy(space, 3), unit("direct_sum", list(PAIRS).index(pair)), **given)
+    launching.parallel_for(TeamPolicy(space, 3), unit("direct_sum", list(PAIRS).index(pair)), **given)
     close(u, formulas.pair_sum(pair, xt, src, np.zeros((nf, 1)), np.inf), 10)
 
 
@@ -233,7 +233,7 @@ def near_field(name, pair, given, space, unit):
     if name == "p2p_list":
         given = given | {"xs": np.ascontiguousarray(given["src"][:, :3].T)}
     policy = TeamPolicy(space, 5, *P2P[name])
-    engine.parallel_for(policy, unit(name, list(PAIRS).index(pair)), **given | {"u": u})
+    launching.parallel_for(policy, unit(name, list(PAIRS).index(pair)), **given | {"u": u})
     return u
 
 
@@ -257,17 +257,17 @@ def spread(name, setting, space, unit):
         block = np.array([[0, 2, 0, 4, 0, 5], [2, 3, 0, 3, 0, 5], [2, 3, 3, 4, 0, 5]], np.int32)
         for first in range(3):
             given |= {"block": block, "cell_begin": begin, "first": first} | cells
-            engine.parallel_for(TeamPolicy(space, shape[0], 4, 8), which, **given)
+            launching.parallel_for(TeamPolicy(space, shape[0], 4, 8), which, **given)
     elif name == "p2g_atomic":
-        engine.parallel_for(RangePolicy(space, len(src)), which, **given)
+        launching.parallel_for(RangePolicy(space, len(src)), which, **given)
     elif name == "p2g_grid":
         widths = {f"h{d}": side / n for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True))}
         given |= {"cell_begin": begin, "e1": shape[2], "e2": shape[3]} | cells | widths
-        engine.parallel_for(TeamPolicy(space, shape[1] * shape[2], 32), which, **given)
+        launching.parallel_for(TeamPolicy(space, shape[1] * shape[2], 32), which, **given)
     else:
         batch = np.array([[0, 8], [8, 9], [9, 27], [27, 40]], np.int32)
         bound = problems.bounds(src.T[:3], batch).astype(src.dtype)
-        engine.parallel_for(TeamPolicy(space, 4, 32), which, batch=batch, bound=bound, **given)
+        launching.parallel_for(TeamPolicy(space, 4, 32), which, batch=batch, bound=bound, **given)
     return grid
 
 
@@ -287,10 +287,10 @@ def test_p2g(name, components, space, real, unit, rng):
 def interpolate(name, given, space, unit, taken=0):
     given = given | {"u": np.empty(((3, 12, 9)[taken], 37), given["grid"].dtype)}
     if name == "g2p_base":
-        engine.parallel_for(RangePolicy(space, 37), unit(name, taken), **given)
+        launching.parallel_for(RangePolicy(space, 37), unit(name, taken), **given)
     else:
         batch = np.array([[16, 32], [0, 16], [37, 37], [32, 37]], np.int32)
-        engine.parallel_for(TeamPolicy(space, 4, 4, 8), unit(name, taken), batch=batch, batches=4, **given)
+        launching.parallel_for(TeamPolicy(space, 4, 4, 8), unit(name, taken), batch=batch, batches=4, **given)
     return given["u"]
 
 
@@ -336,7 +336,7 @@ def margins(request):
 def test_halo_clear(space, real, unit, rng):
     memory = rng.standard_normal((2, 6, 5, 9)).astype(real)
     grid = memory[..., :7]
-    engine.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_clear"), grid=grid, e0=6, e1=5, e2=7)
+    launching.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_clear"), grid=grid, e0=6, e1=5, e2=7)
     assert not grid.any()
     assert memory[..., 7:].all()
 
@@ -349,7 +349,7 @@ def test_halo_fold(space, real, unit, rng, margins):
     place = np.meshgrid(*axes, indexing="ij")
     for c in range(2):
         np.add.at(expected[c], tuple(place), grid[c].astype(np.float64))
-    engine.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_fold"), grid=grid, **given)
+    launching.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_fold"), grid=grid, **given)
     close(grid[(slice(None), *(slice(a, a + m) for a, m in zip(low, inside, strict=True)))], expected)
 
 
@@ -365,7 +365,7 @@ def test_halo_ends(space, real, unit, rng, margins):
     """Test ends along z alone."""
     box, widths, grid, given = within(margins, rng, real)
     given = {name: n for name, n in given.items() if name not in ("high0", "high1")}
-    engine.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_ends"), grid=grid, **given)
+    launching.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_ends"), grid=grid, **given)
     expected = np.pad(box, [(0, 0)] * 3 + widths[2:], mode="wrap")
     expected = np.pad(expected, [(0, 0), *widths[:2], (0, 0)], constant_values=np.nan)
     np.testing.assert_array_equal(grid, expected)
@@ -378,7 +378,7 @@ def test_halo_rows(space, real, unit, rng, margins):
     given |= {f"e{axis}": n for axis, n in enumerate(grid.shape[1:])}
     expected = np.pad(box, [(0, 0)] * 3 + widths[2:], constant_values=np.nan)
     expected = np.pad(expected, [(0, 0), *widths[:2], (0, 0)], mode="wrap")
-    engine.parallel_for(TeamPolicy(space, 2 * grid.shape[1] * grid.shape[2]), unit("halo_rows"), grid=grid, **given)
+    launching.parallel_for(TeamPolicy(space, 2 * grid.shape[1] * grid.shape[2]), unit("halo_rows"), grid=grid, **given)
     np.testing.assert_array_equal(grid, expected)
 
 

@@ -6,6 +6,7 @@ import pytest
 from parki import engine
 from parki.engine import RangePolicy
 from parki.treecode import upward
+from tests.portability import launching
 
 pytestmark = pytest.mark.portability
 
@@ -29,7 +30,7 @@ def test_source_rows(charges, constants, space, real, rng):
     order, src = rng.permutation(50).astype(np.int32), np.zeros((52, 3 + charges + constants), real)
     unit = engine.kernel("rows", "source_rows", real=real, NC=charges, NP=constants)
     given = {"x": x, "charge": charge, "constant": constant, "order": order}
-    engine.parallel_for(RangePolicy(space, 50), unit, **given, src=src)
+    launching.parallel_for(RangePolicy(space, 50), unit, **given, src=src)
     columns = [x, charge[:, order], np.tile(constant[:constants, None], 50)]
     np.testing.assert_array_equal(src[:50], np.concatenate(columns).T)
     assert not src[50:].any()
@@ -47,7 +48,7 @@ def test_crowd_sums_and_crowd_rows(charges, space, real, rng):
     pieces, crowds = upward.cut([(int(b), int(b) + size) for b, size in zip(begin, SIZES, strict=False)], charges)
     part = np.zeros((len(pieces), charges), real)
     sums = engine.kernel("rows", "crowd_sums", real=real, NC=charges, SUMS=upward.EVEN if charges == 1 else 1)
-    engine.parallel_for(RangePolicy(space, len(pieces)), sums, piece=pieces, src=src, part=part)
+    launching.parallel_for(RangePolicy(space, len(pieces)), sums, piece=pieces, src=src, part=part)
     rows, given = engine.kernel("rows", "crowd_rows", real=real, NC=charges, NP=1), {"crowd": crowds, "piece": pieces}
-    engine.parallel_for(RangePolicy(space, len(crowds)), rows, **given, part=part, src=src, place=n)
+    launching.parallel_for(RangePolicy(space, len(crowds)), rows, **given, part=part, src=src, place=n)
     np.testing.assert_array_equal(src, expected)
