@@ -300,14 +300,6 @@ PK_INLINE void pk_for(int32_t i, int32_t end, F body) {
   if (PK_W > 1 && i < end) body(pk_int<PK_W>{}, i, pk_first<pk_mask<PK_LANE_BYTES, PK_W>>(end - i));
 }
 
-// Run all groups under a mask: a body that stands once compiles in half the time.
-PK_INLINE auto pk_group(int32_t left) { return pk_first<pk_mask<PK_LANE_BYTES, PK_W>>(left < PK_W ? left : PK_W); }
-
-template <class F>
-PK_INLINE void pk_for_masked(int32_t i, int32_t end, F body) {
-  for (int32_t left = end - i; left > 0; left -= PK_W) body(pk_int<PK_W>{}, end - left, pk_group(left));
-}
-
 // Run N iterations, N a constant: the remainder of whole vectors runs in narrower vectors, without masks.
 template <int N, int L, class F>
 PK_INLINE void pk_for_n(int32_t i, F body) {
@@ -323,13 +315,6 @@ PK_INLINE T pk_reduce(int32_t i, int32_t end, F body) {
   pk_vec<T, PK_W> acc = {};
   for (; i <= end - PK_W; i += PK_W) body(pk_int<PK_W>{}, i, pk_true{}, acc);
   if (PK_W > 1 && i < end) body(pk_int<PK_W>{}, i, pk_first<pk_mask<PK_LANE_BYTES, PK_W>>(end - i), acc);
-  return pk_sum(acc);
-}
-
-template <class T, class F>
-PK_INLINE T pk_reduce_masked(int32_t i, int32_t end, F body) {
-  pk_vec<T, PK_W> acc = {};
-  for (int32_t left = end - i; left > 0; left -= PK_W) body(pk_int<PK_W>{}, end - left, pk_group(left), acc);
   return pk_sum(acc);
 }
 

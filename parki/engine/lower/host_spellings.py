@@ -116,18 +116,14 @@ def _lanes_function(s: lanes.LaneRange | lanes.Compaction, row: bool, acc: str =
 
 
 def lane_range(s: lanes.LaneRange) -> str:
-    """Return the template of a range of lanes: whole groups without a mask, the rest masked or in narrower groups.
-
-    A body that stands once has a mask always.
-    """
-    masked = "_masked" if s.once else ""
+    """Return the template of a range of lanes: whole groups without a mask, the rest masked or in narrower groups."""
     function = _lanes_function(s, s.row, ", auto& $acc" if s.acc else "")
     if s.kind == "for":
-        run = f"pk_for{masked}($begin, $end, $body_name)"
+        run = "pk_for($begin, $end, $body_name)"
         if s.trip is not None:
             run = "pk_for_row<$trip>($begin, $body_name)" if s.row else "pk_for_n<$trip, PK_W>($begin, $body_name)"
         return f"{function}{run};" if s.level == "league" else f"{{\n{function}{run}; }}"
-    run = f"pk_reduce{masked}<$carrier>($begin, $end, $body_name)"
+    run = "pk_reduce<$carrier>($begin, $end, $body_name)"
     run = run if s.trip is None else "pk_reduce_n<$carrier, $trip, PK_W>($begin, $body_name)"
     if s.level == "league":
         return f"{function}return ($acc_ctype){run};"

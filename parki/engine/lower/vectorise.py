@@ -10,11 +10,10 @@ from functools import partial
 from itertools import count
 
 from parki.engine.errors import Loc
-from parki.engine.lower.branches import exits, guarded_functions, is_costly
+from parki.engine.lower.branches import exits, guarded_functions, is_costly, sets_locals_only
 from parki.engine.lower.common import extent
 from parki.engine.lower.compaction import is_compaction, places
 from parki.engine.lower.interleave import is_pair
-from parki.engine.lower.masking import sets_locals_only, stands_once
 from parki.engine.lower.rows import is_row
 from parki.engine.lower.unrolling import turns_written_out
 from parki.engine.lower.values import ALL_LANES, LanePlace, LaneValues, Views, lanewise, mask_name
@@ -342,7 +341,7 @@ class _Statements:
         return lanes.SerialRange(body=self.block(s.body, LanePlace()), **shared)
 
     def lanes_of(self, body: Body, index: str, kept: str | None = None, fixed: bool = False) -> dict:
-        """Return the body for one group of lanes, whether the group is a row and whether it always has a mask."""
+        """Return the body for one group of lanes, and whether the group is a row (of fixed length)."""
         kinds = lane_kinds(body, index)
         at = LanePlace(kinds=kinds, mask=mask_name("pk_given"), kept=kept)
         row = fixed and not self.values.checked and is_row(body, kinds, partial(self.values.step, at=at))
@@ -350,5 +349,4 @@ class _Statements:
         if kinds.masked_return:
             head = (_masked("pk_m0", at.mask),)
             at = replace(at, mask=mask_name("pk_m0"), masks=("pk_m0",), masked_return=True)
-        inner = (*head, *self.block(body, at))
-        return {"body": inner, "row": row, "once": stands_once(inner)}
+        return {"body": (*head, *self.block(body, at)), "row": row}

@@ -339,14 +339,12 @@ class LaneRange(ir.Range):
     """A range (``for`` or ``reduce``) whose iterations are lanes, in a function called `body_name`.
 
     In the body `index` is the index of lane 0, ``pk_given`` the mask of lanes in the range, and `acc` a vector.  `trip`
-    is the number of iterations if it is constant; with `row`, one value holds all of them.  With `once`, whole groups
-    have a mask, too, so that the body is compiled once.
+    is the number of iterations if it is constant; with `row`, one value holds all of them.
     """
 
     body_name: str
     trip: int | None
     row: bool
-    once: bool
 
 
 @dataclass(frozen=True, kw_only=True)
