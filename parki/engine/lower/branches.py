@@ -1,4 +1,4 @@
-"""Properties of code that runs under masks: whether it is long or may fault, what it changes, whether lanes leave it."""
+"""Properties of code under masks: whether it is long or may fault, whether lanes leave it, whether it only sets locals."""
 
 from collections.abc import Container, Iterable
 
