@@ -1,4 +1,4 @@
-"""Properties of code under masks: whether it is long or may fault, whether lanes leave it, whether it only sets locals."""
+"""Properties of code under masks: whether it is long or may fault, lets lanes leave, or only sets locals."""
 
 from collections.abc import Container, Iterable
 
