@@ -70,6 +70,14 @@ def test_the_key_follows_everything_that_changes_the_object(tmp_path, monkeypatc
     assert objects.key(replace(unit, name="other", label="other")) == keys[-1]
 
 
+def test_the_key_does_not_follow_the_place_of_a_kernel():
+    unit = make(1)
+    moved = replace(unit, source=f'// k: generated from elsewhere.py\n#line 3 "elsewhere.py"\n{unit.source}')
+    assert objects.key(moved) == objects.key(unit)
+    debugged = (replace(u, flags=("-g",)) for u in (unit, moved))
+    assert len({objects.key(u) for u in debugged}) == 2  # debuggers read the places
+
+
 def test_a_changed_header_is_compiled_again(tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "INCLUDE", tmp_path)
     unit = make(1, source='#include "pk_one.h"\nextern "C" int pk_value() { return ONE; }\n', headers=("pk_one.h",))

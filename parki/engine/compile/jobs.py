@@ -151,8 +151,8 @@ def _make(job: Job, stop: threading.Event) -> Path:
 
 
 def bare(source: str) -> str:
-    """Return a text without ``#line``, which says where a kernel was written and changes no code."""
-    return "".join(line for line in source.splitlines(keepends=True) if not line.lstrip().startswith("#line "))
+    """Return a text without ``#line`` and comments, which say where a kernel was written and change no code."""
+    return "".join(line for line in source.splitlines(keepends=True) if not line.lstrip().startswith(("#line ", "//")))
 
 
 def first_error(text: str) -> str:
