@@ -1,20 +1,13 @@
-"""Properties of code under masks: whether it is long or may fault, lets lanes leave, or only sets locals."""
+"""Properties of code that runs under masks: whether it is long or may fault, and whether lanes leave it."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 
-from parki.engine.tree import ir, lanes
+from parki.engine.tree import ir
 from parki.engine.tree.walk import const_trip, walk
 
 EXITS = ir.Break | ir.Continue | ir.Return
 COSTLY = ir.Load | ir.Store | ir.Atomic | ir.For | ir.While | ir.FunctionCall | ir.Math | EXITS
 LONG = 8  # nodes of a branch, at most, that runs without a test for active lanes
-
-#: Nodes of vectorised trees whose effect depends on the active lanes.
-COUNT_LANES = (
-    lanes.LoadLanes | lanes.Gather | lanes.StoreLanes | lanes.StorePair | lanes.Scatter | lanes.Compress
-    | lanes.AtomicLanes | lanes.Checked | lanes.AccumulateLanes | lanes.ActiveLanes | lanes.MaskedLoop | lanes.Leave
-    | ir.Range
-)  # fmt: skip
 
 
 def is_costly(body: tuple[ir.Stmt, ...]) -> bool:
@@ -55,14 +48,3 @@ def _needs_guard(n: ir.Expr | ir.Stmt, guarded: Container[str]) -> bool:
     if isinstance(n, ir.For):
         return const_trip(n.start, n.stop) is None
     return isinstance(n, ir.Load | ir.While) or (isinstance(n, ir.FunctionCall) and n.name in guarded)
-
-
-def sets_locals_only(body: Iterable[ir.Stmt]) -> bool:
-    """Return whether a vectorised branch only sets locals, whose values in lanes outside its range nobody reads."""
-    return not any(isinstance(n, COUNT_LANES) or _needs_mask(n) for n in walk(body))
-
-
-def _needs_mask(n: ir.Expr | ir.Stmt) -> bool:
-    if isinstance(n, lanes.LanesCall):
-        return n.mask is not None
-    return isinstance(n, lanes.Lanewise) and n.op in ("idiv", "imod")

@@ -49,11 +49,6 @@ class LanePlace:
         return replace(self, mask=mask_name(mask), masks=(*self.masks, mask))
 
     @property
-    def of_range(self) -> bool:
-        """Return whether the mask in force is that of the range alone."""
-        return not self.masks and not self.in_function
-
-    @property
     def select(self) -> ir.Expr | None:
         """Return the mask in force, None if all lanes are active."""
         return None if self.mask is ALL_LANES else self.mask

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 
 from parki.engine.errors import Loc
-from parki.engine.lower.branches import exits, guarded_functions, is_costly, sets_locals_only
+from parki.engine.lower.branches import exits, guarded_functions, is_costly
 from parki.engine.lower.common import extent
 from parki.engine.lower.compaction import is_compaction, places
 from parki.engine.lower.interleave import is_pair
@@ -214,10 +214,10 @@ class _Statements:
         if not body:
             return None
         mask = self.name("m")
+        declare = lanes.DeclareLanes(
+            name=mask, type="bool", value=lanewise(join, at.mask, mask_name(cond)), loc=NOWHERE
+        )
         inner = self.block(body, at.under(mask))
-        free = join == "and" and at.of_range and sets_locals_only(inner)
-        value = mask_name(cond) if free else lanewise(join, at.mask, mask_name(cond))
-        declare = lanes.DeclareLanes(name=mask, type="bool", value=value, loc=NOWHERE)
         if is_costly(body) and at.kept is None:
             inner = (ir.If(cond=_any(mask_name(mask)), then=inner, loc=NOWHERE),)
         return lanes.LocalBlock(body=(declare, *inner), loc=NOWHERE)
