@@ -12,7 +12,7 @@ from parki.engine.run import spaces
 from parki.proxies import THREADS, WARPS
 from tests.portability import launching
 from tests.portability import treecode_formulas as formulas
-from tests.portability.formulas import close
+from tests.portability.formulas import SHORT_EXP, close, shortened
 
 RADIAL, VECTOR = formulas.RADIAL, formulas.VECTOR
 
@@ -385,7 +385,7 @@ def test_sums(kernel, method, space, real, rng):
     exact = parki.direct.direct_sum(kernel, *given, **parameters)
     assert np.linalg.norm(u - exact) <= 0.01 * np.linalg.norm(exact)
     ours, _ = getattr(parki.treecode, name)(*given, kernel, execution_space="Serial", **options)
-    if kernel == "yukawa":  # hosts, not devices, compute exponentials with few digits
-        assert np.linalg.norm(u - ours) <= 3e-6 * np.linalg.norm(ours)
+    if shortened(kernel, space, real):
+        assert np.linalg.norm(u - ours) <= SHORT_EXP * np.linalg.norm(ours)
     else:
         close(u, ours, 1000 if real == "float64" else 10)
