@@ -18,8 +18,8 @@ def of_kernel(name: str) -> tuple[int, int]:
     Only these two lines are read, as all pairs are made when they are imported.
     """
     text = kernel_files.package_place(name).path.read_text("utf-8")
-    strengths, result = (int(value) for value in re.findall(r"^(?:NS|NU) = (\d+)\b", text, re.MULTILINE))
-    return strengths, result
+    found = dict(re.findall(r"^(NS|NU) = (\d+)\b", text, re.MULTILINE))
+    return int(found["NS"]), int(found["NU"])
 
 
 def of_path(path: str | os.PathLike) -> tuple[str, int, int, str]:

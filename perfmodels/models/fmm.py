@@ -107,41 +107,25 @@ def plan_of(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
     if asked.schedule:  # sizes of tasks depend on the units that run them
         units = ("OpenMP", "GpuSim") if Machine.load(asked.device).is_gpu and asked.cores else "OpenMP"
         given |= {"schedule": "drain", "execution_space": units, "threads": max(asked.cores or 0, 1)}
-    return api.plan(_kernel(asked), x, x, **{"execution_space": "Serial", **given})
-
-
-def _kernel(asked: argparse.Namespace) -> str:
-    return asked.kernel or "coulomb"
+    return api.plan(table.kernel(asked), x, x, **{"execution_space": "Serial", **given})
 
 
 def text(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> str:
     """Return the table as text."""
-    many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
     nodes, octets = plan.structure.tree.nodes, len(plan.structure.lists.v_t)
-    lines = [
-        f"{_kernel(asked)}, kifmm, N = {asked.n:,}, {asked.dtype}, on {machine.name}{many}",
+    details = (
         f"{plan.parameters}; {nodes.n} boxes on {nodes.depth + 1} levels; {octets} pairs of octets; "
-        f"near pairs in G: {plan.walltime.pairs['near'] / 1e9:.4g}",
-        "",
-        *table.phases({TITLES[name]: step for name, step in steps.items()}),
-        "",
-        table.about(machine),
-    ]
-    return "\n".join(lines)
+        f"near pairs in G: {plan.walltime.pairs['near'] / 1e9:.4g}"
+    )
+    titled = {TITLES[name]: step for name, step in steps.items()}
+    return table.in_free_space(asked, machine, "kifmm", details, titled)
 
 
 def record(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> dict[str, Any]:
     """Return the table as data, in seconds, operations and bytes."""
     p = plan.parameters
     phases = fmm.by_phase({name: step.bound for name, step in steps.items()})
-    return {
-        "what": "fmm",
-        "kernel": _kernel(asked),
-        "method": p.method,
-        "n": asked.n,
-        "dtype": asked.dtype,
-        "machine": machine.name,
-        "units": asked.threads or machine.units,
+    return table.settings(asked, machine, "fmm", p.method) | {
         "parameters": {"order": p.order, "leaf_size": p.leaf_size},
         "boxes": plan.structure.tree.nodes.n,
         "evaluations": dict(plan.walltime.pairs),

@@ -1,5 +1,6 @@
 """Tables of modelled sums as text and as data, with the published method beside Ewald sums."""
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
@@ -80,6 +81,26 @@ def about(machine: Machine) -> str:
     """Return a line that explains the columns."""
     shares = "assumed." if machine.is_gpu else "measured or assumed, as the rates."
     return f"GB: from and to memory.  lanes: share whose work counts.  of it: share of the limit, {shares}"
+
+
+def in_free_space(
+    asked: argparse.Namespace, machine: Machine, method: str, details: str, found: Mapping[str, Phase]
+) -> str:
+    """Return the table of a sum over a tree as text; `details` is a line on its parameters and pairs."""
+    many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
+    head = f"{kernel(asked)}, {method}, N = {asked.n:,}, {asked.dtype}, on {machine.name}{many}"
+    return "\n".join([head, details, "", *phases(found), "", about(machine)])
+
+
+def settings(asked: argparse.Namespace, machine: Machine, what: str, method: str) -> dict[str, Any]:
+    """Return the settings of a sum over a tree as data."""
+    names = {"what": what, "kernel": kernel(asked), "method": method, "n": asked.n, "dtype": asked.dtype}
+    return names | {"machine": machine.name, "units": asked.threads or machine.units}
+
+
+def kernel(asked: argparse.Namespace) -> str:
+    """Return the kernel of a sum over a tree."""
+    return asked.kernel or "coulomb"
 
 
 def figures(phase: Phase) -> dict[str, Any]:

@@ -75,39 +75,21 @@ def _given(asked: argparse.Namespace) -> dict[str, Any]:
 
 def _plan(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
     x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
-    return api.plan(_kernel(asked), x, x, method=asked.method, execution_space="Serial", **given)
-
-
-def _kernel(asked: argparse.Namespace) -> str:
-    return asked.kernel or "coulomb"
+    return api.plan(table.kernel(asked), x, x, method=asked.method, execution_space="Serial", **given)
 
 
 def text(asked: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> str:
     """Return the table as text."""
-    many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
     evaluations = "  ".join(f"{k.upper()} {n / 1e9:.4g}" for k, n in plan.walltime.pairs.items())
-    lines = [
-        f"{_kernel(asked)}, {asked.method}, N = {asked.n:,}, {asked.dtype}, on {machine.name}{many}",
-        f"{plan.parameters}; far field {plan.parameters.far}; evaluations in G: {evaluations}",
-        "",
-        *table.phases({name.upper() if len(name) == 2 else name: phase for name, phase in phases.items()}),
-        "",
-        table.about(machine),
-    ]
-    return "\n".join(lines)
+    details = f"{plan.parameters}; far field {plan.parameters.far}; evaluations in G: {evaluations}"
+    titled = {name.upper() if len(name) == 2 else name: phase for name, phase in phases.items()}
+    return table.in_free_space(asked, machine, asked.method, details, titled)
 
 
 def record(asked: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> dict[str, Any]:
     """Return the table as data, in seconds, operations and bytes."""
     p = plan.parameters
-    return {
-        "what": "treecode",
-        "kernel": _kernel(asked),
-        "method": asked.method,
-        "n": asked.n,
-        "dtype": asked.dtype,
-        "machine": machine.name,
-        "units": asked.threads or machine.units,
+    return table.settings(asked, machine, "treecode", asked.method) | {
         "parameters": {"theta": p.theta, "degree": p.degree, "leaf_size": p.leaf_size, "batch_size": p.batch_size},
         "far": p.far,
         "evaluations": dict(plan.walltime.pairs),

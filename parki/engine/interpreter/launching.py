@@ -77,9 +77,8 @@ class KernelRun:
         """Run all iterations or teams."""
         k = self.kernel
         if k.policy == "range":
-            kind = "scan" if k.last else "reduce" if k.acc else "for"
-            order = self.shuffled(0, league) if kind != "scan" else list(range(league))
-            total = self.iterate(kind, order, k.body, env, k.index, k.acc, k.acc_type, k.last)
+            order = self.shuffled(0, league) if k.kind != "scan" else list(range(league))
+            total = self.iterate(k.kind, order, k.body, env, k.index, k.acc, k.acc_type, k.last)
             return total.item() if isinstance(total, np.generic) else total
         teams = Shadow(TEAMS)
         for rank in self.shuffled(0, league):

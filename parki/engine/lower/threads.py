@@ -239,10 +239,9 @@ class _Threads:
     def league(self, k: ir.KernelTree) -> threads.LeagueRange:
         """Return the range over the league."""
         self.alone = True
-        kind = "scan" if k.last else "reduce" if k.acc else "for"
         body_name = self.name("body") if k.last else ""
-        body = self.returning(k.body, k.index, "(int32_t)pk_at") if kind == "reduce" else self.block(k.body)
-        label = {"for": "", "reduce": "the reduction", "scan": "the scan"}[kind]
+        body = self.returning(k.body, k.index, "(int32_t)pk_at") if k.kind == "reduce" else self.block(k.body)
+        label = {"for": "", "reduce": "the reduction", "scan": "the scan"}[k.kind]
         site = self.site(label, k.loc) if label else 0
         shared = {"index": k.index, "acc": k.acc, "acc_type": k.acc_type, "last": k.last, "loc": NOWHERE}
-        return threads.LeagueRange(kind=kind, body=body, body_name=body_name, site=site, **shared)
+        return threads.LeagueRange(kind=k.kind, body=body, body_name=body_name, site=site, **shared)

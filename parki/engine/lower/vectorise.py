@@ -85,8 +85,7 @@ class _Statements:
     def chunk(self, k: ir.KernelTree) -> lanes.SerialRange | lanes.LaneRange:
         """Return the iterations of one chunk of the league."""
         begin, end = (ir.Name(name=name, type="int32", loc=NOWHERE) for name in ("pk_begin", "pk_end"))
-        kind = "scan" if k.last else "reduce" if k.acc else "for"
-        shared = {"kind": kind, "level": "league", "begin": begin, "end": end, "index": k.index, "acc": k.acc}
+        shared = {"kind": k.kind, "level": "league", "begin": begin, "end": end, "index": k.index, "acc": k.acc}
         shared |= {"acc_type": k.acc_type, "last": k.last, "body_name": "pk_body", "loc": NOWHERE}
         if k.last:
             self.always.add(k.last)

@@ -280,9 +280,8 @@ class UpstreamCall:
 
     def _dispatch(self) -> None:
         k, pk = self.kernel, self._pk
-        start = pk.parallel_scan if k.last else pk.parallel_reduce if k.acc else pk.parallel_for
         try:
-            self._total = start(self._policy(), self._function, **self._args)
+            self._total = getattr(pk, f"parallel_{k.kind}")(self._policy(), self._function, **self._args)
         except Exception as error:
             # PyKokkos takes a folder for a finished build, also after a compiler error and Ctrl-C.
             broken = isinstance(error, ImportError | OSError)

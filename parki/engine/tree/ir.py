@@ -308,6 +308,11 @@ class KernelTree:
     scratch_size: tuple[tuple[str, str], ...] = ()
     uses: frozenset[str] = field(default_factory=frozenset)
 
+    @property
+    def kind(self) -> str:
+        """Return the kind of the launch: ``for``, ``reduce`` or ``scan``."""
+        return "scan" if self.last else "reduce" if self.acc else "for"
+
     def param(self, name: str) -> Param:
         """Return the parameter called `name`; raise KeyError if there is none."""
         for p in self.params:

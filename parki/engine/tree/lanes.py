@@ -149,7 +149,7 @@ class Masked(ir.Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class AnyLane(ir.Expr):
-    """Whether a lane is active, a scalar."""
+    """The test for an active lane, a scalar."""
 
     mask: ir.Expr
 

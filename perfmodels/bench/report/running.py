@@ -42,7 +42,7 @@ def resumed(old: Row, new: Row) -> Row:
     for name in ("set", "asked", *SAME):
         before, now = old.get(name), new[name]
         if before != now:
-            told = f"{before!r}; expected {now!r}, as asked for now."
+            told = f"{before!r}; expected {now!r}, as in this command."
             if isinstance(before, dict):
                 keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
                 told = "; ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in keys)
