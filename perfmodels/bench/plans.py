@@ -11,6 +11,7 @@ from parki.engine import Space
 from parki.perfmodels.bench.measure import Row, clock, row, turns
 from parki.treecode import interactions
 from parki.treecode.interactions import FarPairRule
+from parki.treecode.steps import steps
 from parki.trees import cluster, dual, octlists, octree
 from parki.trees.bysource import ListsBySource
 
@@ -62,15 +63,13 @@ def plans(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 def _steps(x: Array) -> Callable[[], float]:
     """Return a function that times placing a treecode's steps: its phase of lists without traversal and lists."""
-    nodes = cluster.build(x, LEAF, Space("Serial")).nodes
+    one = Space("Serial")
+    made = treecode.plan("coulomb", x, x, theta=THETA, degree=8, leaf_size=LEAF, execution_space=one)
 
     def measure() -> float:
-        plan = treecode.plan("coulomb", x, x, theta=THETA, degree=8, leaf_size=LEAF, execution_space="Serial")
-        whole = plan.walltime.time["lists"]
-        found = clock(
-            lambda: interactions.build(ListsBySource.of(nodes, nodes, dual.traverse(nodes, nodes, THETA)), PAIR)
-        )()
-        return max(0.0, whole - found)
+        problem = made.problem.with_points(x, x)
+        structure = made.method.arrange(problem, made.chosen, made.walltime)[1]  # one without cached tables
+        return clock(lambda: steps(structure).steps.place(one))()
 
     return measure
 
