@@ -11,7 +11,7 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.near import RHS, SKEW, SUMS, TERMS, add_source, all_columns, nth_column, reach, run
+from parki.kernels.near import RHS, SKEW, SUMS, all_columns, far_parts, nth_column, reach, run
 from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 
@@ -19,59 +19,31 @@ real = pk.double
 RUNS = 256  # runs that fit in scratch
 CAP = 2048  # sources that fit in scratch
 PIECE = 256  # sources of a run that are tested at once
-AHEAD = 3  # sources computed at once, which hides the latency of roots and polynomials
 
 
 @pk.function
-def add_block(
-    x: real, y: real, z: real, src: pk.View2D[real], found: pk.ScratchView1D[pk.int32], q: int, coef: pk.View1D[real],
-    rc2: real, scale: real, tiny: real, acc: List[real],
+def add_listed(
+    x: real, y: real, z: real, src: pk.View2D[real], e: int, coef: pk.View1D[real], rc2: real, scale: real, tiny: real,
+    acc: List[real],
 ) -> None:  # fmt: skip
-    """Add the next AHEAD sources of the list to acc, where they are closer than rc; scale = 2 / rc2."""
-    dx: List[real] = [0.0] * AHEAD
-    dy: List[real] = [0.0] * AHEAD
-    dz: List[real] = [0.0] * AHEAD
-    r2: List[real] = [0.0] * AHEAD
-    w: List[real] = [0.0] * AHEAD
-    tau: List[real] = [0.0] * AHEAD
-    tau2: List[real] = [0.0] * AHEAD
-    even: List[real] = [0.0] * AHEAD
-    odd: List[real] = [0.0] * AHEAD
-    parts: List[real] = [0.0] * (AHEAD * NF)
-    for a in range(AHEAD):
-        e: int = found[q + a]
-        dx[a] = x - src[e][0]
-        dy[a] = y - src[e][1]
-        dz[a] = z - src[e][2]
-        r2[a] = dx[a] * dx[a] + dy[a] * dy[a] + dz[a] * dz[a]
-        w[a] = rinv_or_zero(r2[a], tiny)
-        tau[a] = r2[a] * scale - 1.0
-        tau2[a] = tau[a] * tau[a]
-    for f in range(NF):
-        for a in range(AHEAD):
-            even[a] = coef[f * TERMS]
-            odd[a] = coef[f * TERMS + 1]
-        for n in range(1, TERMS // 2):
-            for a in range(AHEAD):
-                even[a] = even[a] * tau2[a] + coef[f * TERMS + 2 * n]
-                odd[a] = odd[a] * tau2[a] + coef[f * TERMS + 2 * n + 1]
-        for a in range(AHEAD):
-            parts[f * AHEAD + a] = odd[a] + even[a] * tau[a]
-    for a in range(AHEAD):
-        far: List[real] = [0.0] * NF
-        for f in range(NF):
-            far[f] = parts[f * AHEAD + a]
-        here: int = found[q + a]
-        for r in range(RHS):
-            s: List[real] = [0.0] * NS
-            for k in range(NS):
-                s[k] = src[here][3 + r * NS + k]
-            v: List[real] = [0.0] * NU
-            pair(dx[a], dy[a], dz[a], r2[a], w[a], far, s, v)
-            for k in range(NU):
-                in_reach: bool = r2[a] < rc2
-                if in_reach:
-                    acc[r * NU + k] += v[k]
+    """Add source e of a list to acc if it is closer than rc, as nearly all of the list are; scale = 2 / rc2."""
+    dx: real = x - src[e][0]
+    dy: real = y - src[e][1]
+    dz: real = z - src[e][2]
+    r2: real = dx * dx + dy * dy + dz * dz
+    w: real = rinv_or_zero(r2, tiny)
+    far: List[real] = [0.0] * NF
+    far_parts(r2 * scale - 1.0, coef, far)
+    for r in range(RHS):
+        s: List[real] = [0.0] * NS
+        for k in range(NS):
+            s[k] = src[e][3 + r * NS + k]
+        v: List[real] = [0.0] * NU
+        pair(dx, dy, dz, r2, w, far, s, v)
+        for k in range(NU):
+            in_reach: bool = r2 < rc2
+            if in_reach:
+                acc[r * NU + k] += v[k]
 
 
 @pk.workunit(
@@ -215,11 +187,8 @@ def p2p_list(
                         y_here: real = y - shift_y[image[k]]
                         z_here: real = z - shift_z[image[k]]
                         q_end: int = stop[k]
-                        whole: int = q_end - (q_end - q_begin) % AHEAD
-                        for q in range(q_begin, whole, AHEAD):
-                            add_block(x_here, y_here, z_here, src, found, q, coef, rc2, scale, tiny, acc)
-                        for rest in range(whole, q_end):
-                            add_source(x_here, y_here, z_here, src, found[rest], coef, rc2, scale, tiny, acc)
+                        for q in range(q_begin, q_end):
+                            add_listed(x_here, y_here, z_here, src, found[q], coef, rc2, scale, tiny, acc)
                         q_begin = q_end
                     for k in range(SUMS):
                         u[k][i] += acc[k]

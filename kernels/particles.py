@@ -10,7 +10,6 @@ from parki.kernels.scalar import rinv_or_zero
 real = pk.double
 NP = 0  # parameters of a source that are the same for all sources: taken from the first source
 CENTRED = False  # coordinates of targets are relative to an origin
-AHEAD = 6  # sources whose distances are computed at once, which hides the latency of roots
 
 
 @pk.function
@@ -33,32 +32,15 @@ def add_sources(
     """
     far: List[real] = [0.0] * NF
     s: List[real] = [0.0] * NS
-    dx: List[real] = [0.0] * AHEAD
-    dy: List[real] = [0.0] * AHEAD
-    dz: List[real] = [0.0] * AHEAD
-    r2: List[real] = [0.0] * AHEAD
-    w: List[real] = [0.0] * AHEAD
     if begin < end:
         for k in range(NS - NP, NS):
             s[k] = src[begin][3 + k]
-    whole: int = end - (end - begin) % AHEAD
-    for block in range(begin, whole, AHEAD):
-        for a in range(AHEAD):
-            dx[a] = x - near(src[block + a][0], ox)
-            dy[a] = y - near(src[block + a][1], oy)
-            dz[a] = z - near(src[block + a][2], oz)
-            r2[a] = dx[a] * dx[a] + dy[a] * dy[a] + dz[a] * dz[a]
-            w[a] = rinv_or_zero(r2[a], tiny)
-        for a in range(AHEAD):
-            for k in range(NS - NP):
-                s[k] = src[block + a][3 + k]
-            pair(dx[a], dy[a], dz[a], r2[a], w[a], far, s, acc)
-    for e in range(whole, end):
-        dx[0] = x - near(src[e][0], ox)
-        dy[0] = y - near(src[e][1], oy)
-        dz[0] = z - near(src[e][2], oz)
-        r2[0] = dx[0] * dx[0] + dy[0] * dy[0] + dz[0] * dz[0]
-        w[0] = rinv_or_zero(r2[0], tiny)
+    for e in range(begin, end):
+        dx: real = x - near(src[e][0], ox)
+        dy: real = y - near(src[e][1], oy)
+        dz: real = z - near(src[e][2], oz)
+        r2: real = dx * dx + dy * dy + dz * dz
+        w: real = rinv_or_zero(r2, tiny)
         for k in range(NS - NP):
             s[k] = src[e][3 + k]
-        pair(dx[0], dy[0], dz[0], r2[0], w[0], far, s, acc)
+        pair(dx, dy, dz, r2, w, far, s, acc)

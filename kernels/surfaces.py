@@ -14,7 +14,6 @@ from parki.kernels.particles import add_sources
 real = pk.double
 NP = 0  # parameters of a source that are the same for all sources
 TRUE_SIZE = False  # surfaces have the size of their boxes, else that of the unit box
-AHEAD = 6  # surface points whose distances are computed at once, which hides the latency of roots
 
 
 @pk.workunit
@@ -78,12 +77,6 @@ def fields(
         total: List[real] = [0.0] * NU
         far: List[real] = [0.0] * NF
         s: List[real] = [0.0] * NS
-        dx: List[real] = [0.0] * AHEAD
-        dy: List[real] = [0.0] * AHEAD
-        dz: List[real] = [0.0] * AHEAD
-        r2: List[real] = [0.0] * AHEAD
-        w: List[real] = [0.0] * AHEAD
-        whole: int = points - points % AHEAD
         for j in range(j_begin, j_end):
             c: int = other[j]
             octet: int = slot[c] // 8
@@ -96,34 +89,19 @@ def fields(
             for k in range(NP):
                 s[NS - NP + k] = constant[c][k]
             acc: List[real] = [0.0] * NU
-            for block in range(0, whole, AHEAD):
-                for a in range(AHEAD):
-                    dx[a] = cx - surface[0][block + a]
-                    dy[a] = cy - surface[1][block + a]
-                    dz[a] = cz - surface[2][block + a]
-                    if TRUE_SIZE:
-                        dx[a] *= half
-                        dy[a] *= half
-                        dz[a] *= half
-                    r2[a] = dx[a] * dx[a] + dy[a] * dy[a] + dz[a] * dz[a]
-                    w[a] = pk.rsqrt(r2[a])
-                for a in range(AHEAD):
-                    for k in range(NS - NP):
-                        s[k] = value[octet][k * points + block + a][place]
-                    pair(dx[a], dy[a], dz[a], r2[a], w[a], far, s, acc)
-            for e in range(whole, points):
-                dx[0] = cx - surface[0][e]
-                dy[0] = cy - surface[1][e]
-                dz[0] = cz - surface[2][e]
+            for e in range(points):
+                dx: real = cx - surface[0][e]
+                dy: real = cy - surface[1][e]
+                dz: real = cz - surface[2][e]
                 if TRUE_SIZE:
-                    dx[0] *= half
-                    dy[0] *= half
-                    dz[0] *= half
-                r2[0] = dx[0] * dx[0] + dy[0] * dy[0] + dz[0] * dz[0]
-                w[0] = pk.rsqrt(r2[0])
+                    dx *= half
+                    dy *= half
+                    dz *= half
+                r2: real = dx * dx + dy * dy + dz * dz
+                w: real = pk.rsqrt(r2)
                 for k in range(NS - NP):
                     s[k] = value[octet][k * points + e][place]
-                pair(dx[0], dy[0], dz[0], r2[0], w[0], far, s, acc)
+                pair(dx, dy, dz, r2, w, far, s, acc)
             for k in range(NU):
                 total[k] += factor[c][k] * acc[k]
         for k in range(NU):

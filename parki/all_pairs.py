@@ -14,6 +14,7 @@ from parki.engine import Space, TeamPolicy, Workunit, spaces
 from parki.keywords import DirectSumKeywords, KernelParameters, shows
 from parki.names import SpaceName
 from parki.pairs import KernelLike, Pair
+from parki.proxies import AT_ONCE
 from parki.scaling import Powers
 
 OPTIONS = ("normals", "execution_space", "threads", "comm")
@@ -226,7 +227,8 @@ def _around(
 
 def workunit(pair: Pair, dtype: np.dtype) -> Workunit:
     """Return the kernel that `direct_sum` launches for points of this dtype."""
-    return engine.kernel("direct", "direct_sum", real=dtype, pair=pair.pair, hints=pair.hints, **dict(pair.slots))
+    hints = (*pair.hints, AT_ONCE)
+    return engine.kernel("direct", "direct_sum", real=dtype, pair=pair.pair, hints=hints, **dict(pair.slots))
 
 
 def checked(kernel: Pair, targets: Any, sources: Any, dens: Any, normals: Any) -> tuple[Array, Array, dict[str, Array]]:

@@ -17,6 +17,7 @@ from parki import engine
 from parki.engine import Workunit
 from parki.pairs import Pair
 
+AT_ONCE = "jam_6"  # hint on loops over particles: sources whose roots are taken at once
 MOST_POINTS = 24  # points per direction, at most
 THREADS = (128, 1)  # shape of a team on a device whose threads take a target each
 WARPS = (4, 32)  # shape of a team on a device whose threads have lanes
@@ -82,7 +83,9 @@ class ProxyKernels:
 
     def ranges(self) -> Workunit:
         """Return the sum over source particles."""
-        return engine.kernel("clusters", "ranges", real=self.real, **self._constants, **self._pair())
+        pair = self._pair()
+        pair["hints"] |= {AT_ONCE}
+        return engine.kernel("clusters", "ranges", real=self.real, **self._constants, **pair)
 
     def grids(self, m: int) -> Workunit:
         """Return the sum over source clusters of m points per direction."""

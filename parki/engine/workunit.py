@@ -16,6 +16,7 @@ from parki.engine.compile.compiler import target, toolchains
 from parki.engine.errors import BuildError
 from parki.engine.lower import gpu, host
 from parki.engine.lower.common import FIELD, Lowered
+from parki.engine.lower.jam import jam
 from parki.engine.settled import once
 from parki.engine.text import functions
 from parki.engine.text.specialise import L0, specialise
@@ -33,6 +34,7 @@ HINTS = {
     "shortest_exp": ("-DPK_EXP_SHORTEST",),
     "long_blocks": ("-fschedule-insns",),
 }
+JAM = {f"jam_{turns}": turns for turns in range(2, 9)}  # turns of loops at once, by hint
 
 
 SANITIZERS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -115,6 +117,7 @@ class Workunit:
         self.l0, self.hints = l0, hints
         self.ir: ir.KernelTree = parse(l0.text, l0.linemap, l0.filename)
         check(self.ir)
+        self._jammed = jam(self.ir, max((JAM[hint] for hint in hints if hint in JAM), default=1))
         self.objects: dict[tuple, Any] = {}  # compiled objects, by the properties that each was compiled for
         self._gpu: dict[tuple, Lowered] = {}
 
@@ -140,14 +143,14 @@ class Workunit:
 
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[objects.Unit, Lowered]:
         """Return the unit to compile for these layouts; ``PARKI_DEBUG=source`` shows its text and its kernel's."""
-        lowered = host.lower(self.ir, layouts, checked)
+        lowered = host.lower(self.ir if checked else self._jammed, layouts, checked)
         made = objects.Unit(
             name=f"{self.l0.name}_{self.l0.hash}",
             label=self.label,
             source=lowered.source,
             headers=host.HEADERS,
             target=target(),
-            flags=(*(flag for hint in self.hints for flag in HINTS[hint]), *flags, *_sanitizers()),
+            flags=(*(flag for hint in self.hints for flag in HINTS.get(hint, ())), *flags, *_sanitizers()),
             l0=self.l0.text,
         )
         if _debugging("source"):
@@ -158,7 +161,7 @@ class Workunit:
         """Return the GPU text for these layouts; ``PARKI_DEBUG=source`` shows this text and its kernel's."""
         key = tuple(layouts.values())
         if key not in self._gpu:
-            self._gpu[key] = gpu.lower(self.ir, layouts)
+            self._gpu[key] = gpu.lower(self._jammed, layouts)
             if _debugging("source"):
                 self._show(self._gpu[key])
         return self._gpu[key]
@@ -207,7 +210,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     workunit : str
         Name of the ``@pk.workunit`` in it.
     hints : iterable of str, optional
-        Facts that make the workunit faster on hosts; other spaces ignore them.
+        Facts that make the workunit faster; spaces that are no hosts ignore them, except ``"jam_2"`` … ``"jam_8"``.
 
         - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
@@ -218,6 +221,8 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"shortest_exp"``: likewise 4.3e-7, in single precision 5.5e-7.
         - ``"long_blocks"``: the loops hold many independent terms without branches: g++ mixes their instructions
           before it allocates registers, which is slow to compile and sometimes spills.
+        - ``"jam_2"`` … ``"jam_8"``: the innermost loops of unknown length that take roots run so many turns at once,
+          as many as registers hold: the latency of one turn's root hides behind the others'.
     **slots
         Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``; for functions also a
         Python function, which is read at this call (`parki.engine.text.functions`).
@@ -248,8 +253,8 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     """
     hints = tuple(sorted(set(hints)))
     for hint in hints:
-        if hint not in HINTS:
-            raise ValueError(f"hints: found {hint!r}, expected some of {', '.join(HINTS)}")
+        if hint not in HINTS and hint not in JAM:
+            raise ValueError(f"hints: found {hint!r}, expected some of {', '.join([*HINTS, *JAM])}")
     kept = settled.answers()
     if kept is None:
         return _of(specialise(source, workunit, **slots), hints)

@@ -27,7 +27,7 @@ from parki.fmm.limits import TeamLimits
 from parki.fmm.representations import Representation
 from parki.fmm.surface_tasks import SurfaceCuts
 from parki.pairs import Pair
-from parki.proxies import ProxyKernels
+from parki.proxies import AT_ONCE, ProxyKernels
 from parki.trees.lists import csr, merge_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
@@ -69,7 +69,8 @@ class SurfaceKernels:
 
     def _unit(self, name: str, pair: Pair, **more: Any) -> Workunit:
         slots = dict(pair.slots) | more
-        return engine.kernel("surfaces", name, real=np.dtype(self.real), pair=pair.pair, hints=pair.hints, **slots)
+        hints = (*pair.hints, AT_ONCE)
+        return engine.kernel("surfaces", name, real=np.dtype(self.real), pair=pair.pair, hints=hints, **slots)
 
 
 @dataclass(frozen=True, eq=False)

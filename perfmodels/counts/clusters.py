@@ -163,9 +163,8 @@ def interacting(
     """
     if not lists.pairs:
         return Counts()
-    together = _together(text)
     useful, done = (
-        of_teams(text, _turns(some, together), len(lists.targets), lanes, device)
+        of_teams(text, _turns(some), len(lists.targets), lanes, device)
         for some in (lists, lists.rounded(TEAM if device else lanes))
     )
     ends = itemsize * (3 + 2 * result) * float(lists.targets.sum())
@@ -174,27 +173,12 @@ def interacting(
     return Counts(useful.operations, levels(useful, past, once, device), useful.atomics, 1, amount / lanes_done)
 
 
-def _turns(lists: Lists, together: int) -> dict[str, float]:
+def _turns(lists: Lists) -> dict[str, float]:
     """Return the turns of the loops of `ranges` and `grids`, as averages over items, targets and places."""
     targets = lists.targets.astype(float)
     n, looked = float(targets.sum()), float(targets @ lists.places)
     size = lists.pairs / looked
-    blocks, rest = (size / together, 0.0) if together else (0.0, size)
-    return {"t": n / len(targets), "t:j": looked / n, "t:j:block": blocks, "t:j:e": rest, "at_proxies": lists.proxies}
-
-
-def _together(text: LoopText) -> int:
-    """Return the sources of a block: loads of a turn of the loop over blocks, over loads of a turn over single sources.
-
-    Operations do not give this number, as a block has more of them for its addresses.
-    """
-
-    def amount(blocks: int, single: int) -> float:
-        return text.total({"t": 1, "t:j": 1, "t:j:block": blocks, "t:j:e": single}, otherwise=0.0).memory
-
-    none = amount(0, 0)
-    block, single = amount(1, 0) - none, amount(0, 1) - none
-    return round(block / single) if block and single else 0
+    return {"t": n / len(targets), "t:j": looked / n, "t:j:e": size, "at_proxies": lists.proxies}
 
 
 def leaves(text: LoopText, sizes: NDArray[Any], block: int, row: int, held: int, itemsize: int, lanes: int,

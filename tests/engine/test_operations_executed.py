@@ -15,7 +15,6 @@ from parki.engine.calls.arguments import set_shape
 from parki.engine.compile import compiler
 from tests.catalogue import PAIRS
 
-AHEAD = 6  # sources per iteration of the loop over blocks
 CHILD = """
 import ctypes, pickle, sys
 for path, blob, views in pickle.load(open(sys.argv[1], "rb")):
@@ -86,12 +85,12 @@ def test_a_build_executes_what_is_counted(tmp_path, monkeypatch, rng):
     for pair in ("laplace", "stokeslet", "stokes_comb"):
         numbers, result, _ = PAIRS[pair]
         args = {"xt": rng.random((3, nt)), "src": rng.random((ns, 3 + numbers)), "u": np.zeros((result, nt))}
-        units[pair] = engine.kernel("direct", "direct_sum", pair=f"pair/{pair}", AHEAD=AHEAD)
+        units[pair] = engine.kernel("direct", "direct_sum", pair=f"pair/{pair}", hints=("jam_6",))
         calls.append(call(units[pair], 1, {**args, "nt": nt, "ns": ns, "chunk": nt, "tiny": 0.0}))
     found = executed(calls, tmp_path)
     vectors = nt // lanes * ns
     for (pair, unit), (path, _, _) in zip(units.items(), calls, strict=True):
-        text = engine.operations(unit).total({"t": nt, "block": ns // AHEAD, "e": ns % AHEAD}, lanes=lanes)
+        text = engine.operations(unit).total({"t": nt, "e": ns}, lanes=lanes)
         done = {
             "add": sum(n for name, n in found[path].items() if re.fullmatch("v(add|sub)pd", name)),
             "mul": found[path]["vmulpd"],

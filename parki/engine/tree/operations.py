@@ -13,8 +13,8 @@ its body changes, the `else` of a branch ``not`` and the branch's name.  The pat
 >>> from parki import engine
 >>> tree = engine.operations(engine.kernel("direct", "direct_sum"))
 >>> tree.expected()
-['t', 't:block', 't:e']
->>> found = tree.total({"t": 16, "block": 0, "e": 1000})
+['t', 't:e']
+>>> found = tree.total({"t": 16, "e": 1000})
 >>> found.operations["rsqrt"], found.loads["src"], found.memory
 (16000.0, 64000.0, 512512.0)
 >>> tree.at("e").total().operations
@@ -59,7 +59,7 @@ class Totals:
     Examples
     --------
     >>> from parki import engine
-    >>> found = engine.operations(engine.kernel("direct", "direct_sum")).total({"t": 1, "block": 0, "e": 100})
+    >>> found = engine.operations(engine.kernel("direct", "direct_sum")).total({"t": 1, "e": 100})
     >>> found.operations["rsqrt"], found.updates
     (100.0, {})
     """
@@ -333,8 +333,8 @@ def operations(unit: Workunit) -> CodeBlock:
     >>> from parki import engine
     >>> tree = engine.operations(engine.kernel("direct", "direct_sum"))
     >>> tree.expected()
-    ['t', 't:block', 't:e']
-    >>> tree.total({"t": 16, "block": 0, "e": 1000}).operations["rsqrt"]
+    ['t', 't:e']
+    >>> tree.total({"t": 16, "e": 1000}).operations["rsqrt"]
     16000.0
     """
     needed = copy.copy(unit)

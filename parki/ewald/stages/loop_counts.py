@@ -58,10 +58,7 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, w
 
 
 def _listed(n: Near, targets: int, whole: bool) -> Trips:
-    """Count the loops of LIST: lanes are a batch's columns and their sources; its targets go over the list.
-
-    Sources are counted one after another, also where several are computed at once.
-    """
+    """Count the loops of LIST: lanes are a batch's columns and their sources; its targets go over the list."""
     teams = _least(n.batches)
     images = max(_share(n.runs, n.columns), 1.0)
     lists = max(n.boxed / teams / kernel_constant("p2p_list", "CAP"), 1.0)
@@ -72,7 +69,7 @@ def _listed(n: Near, targets: int, whole: bool) -> Trips:
     turns |= {"image_in_reach": reached, "has_sources": reached, "final": 1.0, "first_run": lists / images}
     turns |= {"g": n.runs / teams / lists, "g:j": _share(n.met, n.runs)}
     turns |= {"near_box": _share(n.boxed, n.met), "in_reach": 1.0}
-    turns |= {"q": 0.0, "rest": pairs / lists}
+    turns["q"] = pairs / lists
     return Trips(n.batches, turns)
 
 

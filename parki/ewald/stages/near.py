@@ -18,7 +18,8 @@ LOOPS = {
     "LIST": ("p2p_list", "p2p_list"), "GM-1D": ("p2p", "p2p_gm_1d"), "GM-2D": ("p2p", "p2p_gm_2d"),
     "SM-1D": ("p2p", "p2p_sm_1d"), "SM-2D": ("published/p2p_sm_2d", "p2p_sm_2d"),
 }  # fmt: skip
-AHEAD = {1: 3, 2: 3}  # sources of a list computed at once, by number of far parts: as many as vector registers hold
+#: Sources of a list that are computed at once, by number of far parts: as many as vector registers hold.
+JAM = {1: "jam_3", 2: "jam_3"}
 
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
@@ -26,8 +27,8 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
     pair = {"pair": p.kernel.pair, **dict(p.kernel.slots), "SCREENED": True}
     pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
     if v.p2p == "LIST":
-        ahead = {"AHEAD": AHEAD.get(len(p.kernel.far), 2)}
-        return engine.kernel(*LOOPS["LIST"], real=p.dtype, hints=p.kernel.hints, **ahead, **pair)
+        hints = (*p.kernel.hints, JAM.get(len(p.kernel.far), "jam_2"))
+        return engine.kernel(*LOOPS["LIST"], real=p.dtype, hints=hints, **pair)
     slots = {"TARGETS": v.targets, "LANES": v.lanes} if v.p2p.endswith("2D") else {}
     return engine.kernel(*LOOPS[v.p2p], real=p.dtype, **pair, **slots)
 
