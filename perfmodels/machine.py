@@ -158,7 +158,8 @@ class Machine:
         Of a GPU's multiprocessor: 32-bit registers, bytes of shared memory, resident threads; and how many there are.
     reached : dict
         The share of its limit that each of ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` reaches:
-        measured, or a stated assumption.  Where measured, also those of `parki.perfmodels.counts.clusters.ASSUMED`.
+        measured, or a stated assumption.  Where measured, also those of `parki.perfmodels.counts.clusters.ASSUMED`; of
+        a GPU also ``"atomics"``, the share of their rate.
     links : dict
         Of a GPU, bytes a second each way: ``"host"``, and ``"peer"`` where copies go from one such GPU to another.
     parallel : dict

@@ -13,8 +13,8 @@ from parki.adjoints import Adjoint
 from parki.arguments import TARGETS, ArgumentNames, Arguments, Density
 from parki.arrays import Array
 from parki.engine import Space, spaces
-from parki.ewald import checks, estimate, idle, kernels, moving, reference
-from parki.ewald.choice import choose, params, predict, tuning, variants
+from parki.ewald import checks, estimate, idle, kernels, moving, predict, reference
+from parki.ewald.choice import choose, params, tuning, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.tuning import Bench, Tuned
@@ -365,8 +365,8 @@ class Ewald(Energies):
         self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure | None, memory: int
     ) -> Prediction:
         """Predict the time of a call."""
-        counts = problem.n_targets, problem.n_sources
-        return predict.predict(choice.parameters, *counts, self.space, memory, choice.question.crowding)
+        counts, chosen = (problem.n_targets, problem.n_sources), (choice.parameters, choice.variants)
+        return predict.predict(*chosen, counts, self.space, memory, choice.question.crowding)
 
     def public(self, problem: EwaldProblem, choice: EwaldChoice) -> Parameters:
         """Return the parameters in the caller's unit of length."""

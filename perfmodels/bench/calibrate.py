@@ -21,6 +21,7 @@ import numpy as np
 
 from parki import engine, fft, pairs, prediction, samples
 from parki.engine import RangePolicy, Space, cache, spaces, target
+from parki.ewald import predict
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.report import TITLES
@@ -31,7 +32,6 @@ from parki.perfmodels.bench.measure import CUBE
 from parki.perfmodels.bench.microbench import Probe
 from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Costs, Machine
-from parki.perfmodels.models import ewald
 from parki.plan import Plan
 from parki.timing import PhaseTimes
 from parki.treecode import api, work
@@ -241,7 +241,7 @@ def reached(made: Machine, sums: list[CalibrationSum]) -> dict[str, float]:
     found: dict[str, list[float]] = {phase: [] for phase in Machine.PHASES}
     for it in sums:
         v = variants.choose(it.space, it.p.dtype)
-        for phase, counts in ewald.count(it.p, v, it.n, it.space.kind).items():
+        for phase, counts in predict.counts(it.p, v, (it.n, it.n), made).items():
             found[phase].append(roofline.time(counts, made, it.p.type_of(phase)).seconds / it.seconds[phase])
     return {phase: float(np.exp(np.mean(np.log(shares)))) for phase, shares in found.items()}
 

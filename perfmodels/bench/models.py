@@ -17,8 +17,8 @@ import numpy as np
 
 from parki import prediction
 from parki.engine import Space, workers
-from parki.ewald import api
-from parki.ewald.choice import choose, params, predict
+from parki.ewald import api, predict
+from parki.ewald.choice import choose, params
 from parki.ewald.choice.params import Parameters
 from parki.ewald.report import TITLES
 from parki.perfmodels import roofline
@@ -26,7 +26,6 @@ from parki.perfmodels.bench import calibrate, sweeps
 from parki.perfmodels.bench.measure import CUBE, Row, cloud, row, strengths, turns
 from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.models import ewald
 from parki.perfmodels.roofline import Bound
 from parki.plan import Plan
 from parki.timing import PhaseTimes
@@ -138,9 +137,10 @@ def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
 def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time the phases of twelve problems and predict them by `Plan.predict` and by the roofline model.
+    """Time the phases of twelve problems and predict them by `Plan.predict`, and by the roofline at mean shares.
 
-    A row's `ratio` is the time of `Plan.predict` over the measured time, its `roofline` that of the roofline model.
+    A row's `ratio` is the time of `Plan.predict` over the measured time, its `roofline` that of the limits over the
+    shares of them that other sums reached.
     """
     space, machine = host(asked, space)
     sums = [made(problem, asked.n, space) for problem in PROBLEMS]
@@ -150,13 +150,14 @@ def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 def _predicted(problem: ModelProblem, it: TimedPlan, most: int, machine: Machine) -> list[Row]:
     plan, name, n = it.plan, problem.name(most), problem.n(most)
-    counts = ewald.count(plan.chosen.parameters, plan.chosen.variants, n, "host")
+    chosen = plan.chosen
+    counts = predict.counts(chosen.parameters, chosen.variants, (n, n), machine, chosen.question.crowding)
     modelled = {
         phase: bound(plan, phase, found, machine, machine.reached[phase]).seconds for phase, found in counts.items()
     }
     cost = plan.predict()
     rows = []
-    for part, phases in {**predict.MEASURED, "whole": Machine.PHASES}.items():
+    for part, phases in {**predict.PARTS, "whole": Machine.PHASES}.items():
         times = it.times(phases)
         expected = cost.seconds if part == "whole" else getattr(cost, part)
         about = {"n": n, "tolerance": problem.tolerance, "threads": workers(plan.space), "problem": name, "part": part}
@@ -168,7 +169,7 @@ def _predicted(problem: ModelProblem, it: TimedPlan, most: int, machine: Machine
 
 def predictions_table(rows: Sequence[Row]) -> str:
     """Return predicted over measured times of both models, a problem a line, and the number of close predictions."""
-    parts = (*predict.MEASURED, "whole")
+    parts = (*predict.PARTS, "whole")
     width = max(len(r["problem"]) for r in rows)
     names = "".join(f"{part:>10}" for part in parts)
     lines = [f"{'predicted / measured, costs · roofline':<{width}}{'measured':>12} {names}"]

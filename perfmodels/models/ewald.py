@@ -1,10 +1,9 @@
 """`parki model ewald`: the work and the time of each phase of a sum, on a machine that need not be here.
 
-The parameters are those that a plan would choose with the machine's costs.  The work of each phase is counted for
-points that are uniform at random, from volumes and the kernels' texts (`parki.ewald.stages.work`).  The time of a phase
-is its roofline (`parki.perfmodels.roofline`) over the share of the roofline that the machine's file says is reached:
-measured by `parki calibrate` on a host, a stated assumption for a GPU.  Atomics of a GPU are an exception (`_phase`):
-the published P2G made 1.5e11 a second on an H200, beside all its other work, so this share of their rate is taken.
+The parameters are those that a plan would choose with the machine's costs, and times are those of `plan.predict()`
+(`parki.ewald.predict`): by the costs that `parki calibrate` measured on a host; on a GPU by the limits of the roofline
+over the shares of them that the machine's file states, most of them assumed.  In the table of a host the share is that
+of the limit in the time by costs.
 
 These limits are found on an H200 (4e6 points, `stokes_comb`, 1e-9, periodic in x), phase by phase: for P2P
 double-precision arithmetic, 40 % of it for pairs within rc, as a warp's 32 targets are spread over a column of cells;
@@ -18,7 +17,6 @@ them through memory; a host's planes stay in its cache.  Sorting the points, don
 
 import argparse
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,19 +28,16 @@ from parki.ewald.choice import choose, params, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.variants import Variants
+from parki.ewald.predict import of_machine, phases, seconds
 from parki.ewald.report import Params
-from parki.ewald.stages import multipliers, sums, work
-from parki.ewald.stages.mesh import Mesh
-from parki.perfmodels import roofline
-from parki.perfmodels.counts.totals import Counts
+from parki.ewald.stages import sums
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.models import plot, table
 from parki.perfmodels.network import Network
 from parki.perfmodels.occupancy import Occupancy, occupancy
-from parki.perfmodels.published import kosmacher
-from parki.perfmodels.roofline import Bound, Phase
+from parki.perfmodels.roofline import Phase
+from parki.prediction import Prediction
 
-SECTOR = 4  # numbers that memory moves for one number at any place
 ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # targets of NVRTC
 TOLERANCE = 1e-7  # if none is given
 SPAN, STEPS = 1.9, 15  # of the curve over rc: factor below and above the chosen one; steps
@@ -50,7 +45,7 @@ SPAN, STEPS = 1.9, 15  # of the curve over rc: factor below and above the chosen
 
 @dataclass(frozen=True)
 class Model:
-    """A predicted sum."""
+    """A predicted sum: its phases, and the seconds of its parts."""
 
     parameters: Parameters
     variants: Variants
@@ -58,33 +53,12 @@ class Model:
     units: int
     n: int
     phases: Mapping[str, Phase]
+    parts: Mapping[str, float]
 
     @property
     def seconds(self) -> float:
-        """Seconds of the whole call, its phases one after the other."""
-        return sum(phase.bound.seconds for phase in self.phases.values())
-
-
-def count(p: Parameters, v: Variants, n: int, kind: str) -> dict[str, Counts]:
-    """Count all phases over n uniform points that are targets and sources: `work.modelled`, and the traffic around it.
-
-    Strengths are read and results are written in the caller's order.  A GPU's planes go through memory.
-    """
-    found = dict(work.modelled(p, v, n, n, kind).counts)
-    (size, far_size), kernel = p.itemsizes, p.kernel
-    found["p2p"] += _moved(size * n * (SECTOR * kernel.strengths + 3 + kernel.strengths))
-    found["g2p"] += _moved(size * n * (SECTOR + 2) * kernel.result)
-    if kind == "device":
-        mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p)
-        lines = work.transform_lines(p, mesh, classes)
-        across = sum(length * number for length, number in lines.items()) - math.prod(mesh.box) / 2
-        for name, components in (("fft", kernel.spread), ("ifft", kernel.fields)):
-            found[name] += _moved(4.0 * far_size * components * across)
-    return {name: found[name] for name in Machine.PHASES}
-
-
-def _moved(count: float) -> Counts:
-    return Counts(bytes={"dram": float(count)}, launches=1)
+        """Seconds of the whole call, its parts one after the other."""
+        return Prediction(self.parts, 0).seconds
 
 
 def predict(question: Question, machine: Machine, units: int | None = None) -> Model:
@@ -107,31 +81,10 @@ def predict(question: Question, machine: Machine, units: int | None = None) -> M
     if question.n_targets != n:
         raise ValueError(f"question: found {question.n_targets} targets and {n} sources, expected as many")
     units = machine.some(units)
-    space, lanes = _space(machine), machine.lanes[question.dtype]
     p = choose.parameters(question, Costs.of(machine))
-    v = variants.choose(space, question.dtype)
-    if space.kind == "host":
-        v = replace(v, targets=lanes, lanes=lanes)
-    found = {}
-    for name, counts in count(p, v, n, space.kind).items():
-        share = machine.reached[name] * machine.together(name, units)
-        found[name] = _phase(counts, machine, p.type_of(name), units, share)
-    return Model(p, v, machine, units, n, found)
-
-
-def _phase(counts: Counts, machine: Machine, dtype: str, units: int, share: float) -> Phase:
-    """Return a phase at its share of the roofline.
-
-    Atomics of a GPU have another share, which the published P2G reached.
-    """
-    found = Phase(counts, roofline.time(counts, machine, dtype, units, share), share)
-    if machine.kind == "host" or found.bound.by != "atomics":
-        return found
-    rest = roofline.time(replace(counts, atomics=0.0), machine, dtype, units, share)
-    atomic = min(1.0, kosmacher.SUSTAINED / Machine.load("h200").atomics)
-    alone = roofline.time(Counts(atomics=counts.atomics, launches=counts.launches), machine, dtype, units, atomic)
-    longer, reached = (alone, atomic) if alone.seconds > rest.seconds else (rest, share)
-    return Phase(counts, Bound(longer.seconds, longer.by, found.bound.parts), reached)
+    v = of_machine(variants.choose(_space(machine), question.dtype), machine, question.dtype)
+    given = p, v, (n, n), machine, units, question.crowding
+    return Model(p, v, machine, units, n, phases(*given), seconds(*given))
 
 
 def _space(machine: Machine) -> Space:

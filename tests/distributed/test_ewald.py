@@ -356,6 +356,15 @@ def test_one_rank_warns_of_a_net_charge():
     assert len(caught) == 1
 
 
+def test_a_call_is_predicted_to_take_an_even_share_of_the_whole():
+    case = Case("laplace")
+    _, found = case.over(3, lambda comm, plan, to, source: (plan.predict().phases, plan.structure.division.size))
+    whole = case.alone()[0].predict().phases
+    for phases, bricks in found:
+        assert bricks > 1
+        assert phases == pytest.approx({part: seconds / bricks for part, seconds in whole.items()})
+
+
 def test_descriptions_memory_and_copies(caplog):
     import pickle
 

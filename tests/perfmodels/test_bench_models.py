@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from parki.engine.run.spaces import Space
-from parki.ewald import stokes_comb
+from parki.ewald import predict, stokes_comb
 from parki.ewald.stages import work
 from parki.perfmodels import roofline
 from parki.perfmodels.bench import command, kernels, limits, models
 from parki.perfmodels.bench.measure import row
 from parki.perfmodels.bench.models import PROBLEMS, ModelProblem, TimedPlan
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.models import ewald
 
 ONE = Space("Serial")
 N, PARTS = 240, ("near", "transform", "spread", "gather", "whole")
@@ -175,7 +174,7 @@ def test_shares_of_the_roofline(known, tmp_path, capsys, monkeypatch):
 def test_a_limit_is_of_the_threads_there_are():
     it = models.made(ModelProblem("laplace", 1, 1e-3), N, ONE)
     pair = replace(Machine.load("xeon"), units=2, parallel={"p2p": 0.75})
-    counts = ewald.count(it.plan.parameters, it.plan.chosen.variants, N, "host")["p2p"]
+    counts = predict.counts(it.plan.parameters, it.plan.chosen.variants, (N, N), pair)["p2p"]
     one = models.bound(it.plan, "p2p", counts, pair).seconds
     it.plan.space = Space("OpenMP", threads=2)
     two = models.bound(it.plan, "p2p", counts, pair).seconds

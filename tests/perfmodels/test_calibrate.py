@@ -9,7 +9,8 @@ import pytest
 
 from parki import prediction
 from parki.engine.run.spaces import Space
-from parki.ewald.choice import choose, predict
+from parki.ewald import predict
+from parki.ewald.choice import choose
 from parki.ewald.choice.question import Question
 from parki.perfmodels import machine, select
 from parki.perfmodels.bench import calibrate, microbench
@@ -148,15 +149,14 @@ def test_a_file_that_cannot_be_written(tiny, place, monkeypatch):
     assert machine.calibrated() == tiny
 
 
-def test_threads_share_work_as_measured(tiny, place):
+def test_threads_share_work_as_measured(tiny):
     made = replace(tiny, units=4, parallel=dict.fromkeys(Machine.PHASES, 0.7) | {"p2p": 1.0, "cnv": 0.4})
-    assert predict.speedup("near", Space("OpenMP", 4)) == 4.0
-    calibrate.store(made, place)
-    assert predict.speedup("near", Space("OpenMP", 4)) == pytest.approx(4.0)
-    assert predict.speedup("spread", Space("OpenMP", 4)) == pytest.approx(2.8)
-    assert predict.speedup("spread", Space("OpenMP", 2)) == pytest.approx(1.8)
-    assert predict.speedup("transform", Space("OpenMP", 4)) == pytest.approx(2.4)
-    assert predict.speedup("spread", Space("Serial")) == 1.0
+    assert predict.speedup("spread", Machine.load("xeon"), 4) == 4.0
+    assert predict.speedup("near", made, 4) == pytest.approx(4.0)
+    assert predict.speedup("spread", made, 4) == pytest.approx(2.8)
+    assert predict.speedup("spread", made, 2) == pytest.approx(1.8)
+    assert predict.speedup("transform", made, 4) == pytest.approx(2.4)
+    assert predict.speedup("spread", made, 1) == 1.0
 
 
 def test_the_best_of_all_turns_counts():

@@ -12,8 +12,7 @@ from parki import prediction
 from parki.arrays import Array, to_host
 from parki.distributed.comm import Comm
 from parki.engine import Space, spaces
-from parki.ewald import geometry
-from parki.ewald.choice import predict
+from parki.ewald import geometry, predict
 from parki.ewald.choice.params import Parameters
 from parki.perfmodels import select
 
@@ -64,14 +63,14 @@ class Seconds(NamedTuple):
     def of(cls, p: Parameters, totals: tuple[int, int], space: Space, beta: float | None) -> Seconds:
         """Predict sums of some targets and sources on one rank, whose messages take `beta` bytes a second."""
         question, points = predict.modelled(p, *totals)
-        costs = prediction.costs(space)
+        costs, machine = prediction.costs(space), prediction.machine_of(space)
         some, none = (select.phases(question, p.rc, points * on, p.P, costs) for on in (1, 0))
-        speed = {name: predict.speedup(name, space) for name in some}
+        speed = {name: predict.speedup(name, machine, spaces.workers(space)) for name in some}
         transforms = some["transform"] / speed["transform"]
         rows, single = ALONG_X * transforms, space.pick(APART, 0.0) * transforms
         touched = sum((some[name] - none[name]) / speed[name] for name in ("spread", "gather"))
         near = np.array([float(select.near(question, crowd, costs)) for crowd in CROWDS]) / speed["near"]
-        level = prediction.machine_of(space).bandwidth
+        level = machine.bandwidth
         moved = PASSES * p.itemsizes[1] * (p.kernel.spread + p.kernel.fields) * math.prod(p.grid)
         touched += moved / min(level["dram"] * spaces.workers(space), level["dram_all"])
         handled = costs.target / speed["near"]  # looking up a place takes as long as looking up neighbours

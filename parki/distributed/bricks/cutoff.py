@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from parki.distributed.bricks import division, volumes, wire
 from parki.engine import Space
-from parki.ewald.choice import choose, params, predict
+from parki.ewald import predict
+from parki.ewald.choice import choose, params
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.perfmodels.network import Network
@@ -50,13 +51,12 @@ def longer(p: Parameters) -> list[float]:
 
 
 def seconds(p: Parameters, asked: Question, space: Space, ranks: int, network: Network, bits: int = 64) -> float:
-    """Predict the time of a call on evenly spread points; the near field hides exchanges of the grid."""
-    crowding = () if asked.arrangement is None else asked.arrangement.crowding
-    phases = predict.predict(p, asked.n_targets, asked.n_sources, space, 0, crowding).phases
-    n = max(asked.n_targets, asked.n_sources)
+    """Predict the time of a call on evenly spread points by costs; the near field hides exchanges of the grid."""
+    counts = asked.n_targets, asked.n_sources
+    parts, n = predict.as_chosen(p, counts, space, asked.crowding), max(counts)
     shape = division.shape(p, ranks, n)
     sent = volumes.by_formula(p, shape, n, asked.rhs, bits)
     count = shape[0] * shape[1]
     exchanged = network.seconds(EXCHANGES * count, sent.ghost_grid + sent.exchange)
-    near = phases["near"] / count
-    return sum(phases.values()) / count + max(0.0, exchanged - near) + network.seconds(0, sent.sort + sent.ghost_source)
+    near = parts["near"] / count
+    return sum(parts.values()) / count + max(0.0, exchanged - near) + network.seconds(0, sent.sort + sent.ghost_source)

@@ -35,6 +35,7 @@ from parki.ewald.report import WallTime
 from parki.ewald.stages.brick import Share
 from parki.ewald.stages.points import Points
 from parki.ewald.stages.sums import Stages, SumSteps
+from parki.prediction import Prediction
 
 
 def over(method: Ewald) -> Ewald:
@@ -285,6 +286,15 @@ class BrickEwald(Ewald):
         """Keep nothing for other sums."""
 
     # Queries ----------------------------------------------------------------------------------------------------------
+    def predict(
+        self, problem: BrickProblem, choice: BrickChoice, structure: BrickStructure | None, memory: int
+    ) -> Prediction:
+        """Predict the time of a call without its exchanges: an even share of the whole sum."""
+        whole = replace(problem, n_targets=problem.totals[0], n_sources=problem.totals[1])
+        phases = super().predict(whole, choice, structure, memory).phases
+        bricks = self.comm.size if structure is None else structure.division.size
+        return Prediction({part: seconds / bricks for part, seconds in phases.items()}, memory)
+
     def inspect(self, problem: BrickProblem, density: Density) -> None:
         """Warn on the first rank of a net charge or force in a box that is periodic in all directions."""
         if self.served or self.kernel.net is None:

@@ -17,7 +17,8 @@ import numpy as np
 from parki import prediction, ranks, saying
 from parki.arrays import Array
 from parki.engine import forks, spaces
-from parki.ewald.choice import choose, predict, tuning_cache, variants
+from parki.ewald import predict
+from parki.ewald.choice import choose, tuning_cache, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.variants import Variants
@@ -194,16 +195,21 @@ def trial(
     p = model if model is not None and near == window == 1 else choose.parameters(question, scaled)
     v = variants.choose(question.space, question.dtype, replace(options, **(shape or {})))
     counts = question.n_targets, question.n_sources
-    predicted = predict.predict(p, *counts, question.space, 0, question.crowding).seconds
+    predicted = predict.predict(p, v, counts, question.space, 0, question.crowding).seconds
     return Trial(near, window, shape or {}, p, v, predicted)
 
 
 def candidates(question: Question, options: EwaldOptions, model: Parameters | None = None) -> list[Trial]:
-    """Return the model's choice, then candidates with another grid or window, the fastest predicted first."""
+    """Return the model's choice, then candidates with another grid or window, the fastest by the model first."""
+    counts = question.n_targets, question.n_sources
+
+    def costs(other: Trial) -> float:
+        return sum(predict.as_chosen(other.parameters, counts, question.space, question.crowding).values())
+
     others = [trial(question, options, near=near) for near in NEAR]
     others += [trial(question, options, window=window) for window in WINDOW]
     trials = [trial(question, options, model=model)]
-    for other in sorted(others, key=lambda other: other.predicted):
+    for other in sorted(others, key=costs):
         if (other.parameters.grid, other.parameters.P) not in [(t.parameters.grid, t.parameters.P) for t in trials]:
             trials.append(other)
     return trials[:MOST_CANDIDATES]

@@ -49,6 +49,7 @@ from parki.perfmodels.counts import convolve, fft, g2p, p2g, p2p
 from parki.perfmodels.counts.p2g import Spreading
 from parki.perfmodels.counts.p2p import Near
 from parki.perfmodels.counts.totals import Counts
+from parki.perfmodels.select import Domain
 
 SAMPLE = 2048  # batches, at most, that are counted
 DRAWN, PLACES = 128, 256  # batches drawn to represent all, and random places around each
@@ -111,12 +112,19 @@ def count(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
     return _work(p, v, meets(p, v, targets, sources), runs, sources.grid, targets.space.kind, real)
 
 
-def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: str = "host", real: bool = True) -> Work:
-    """Count the work of a sum over hypothetical uniform points, on a ``"host"`` or a ``"device"``."""
+def modelled(
+    p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: str = "host", real: bool = True,
+    crowding: tuple[float, ...] = (),
+) -> Work:  # fmt: skip
+    """Count the work of a sum over hypothetical uniform points, on a ``"host"`` or a ``"device"``.
+
+    Points with a `crowding` (`Arrangement.crowding`) are taken to fill a part of the box evenly.
+    """
+    denser = float(Domain(p.box, crowding=crowding).denser(p.rc))
     per_batch = PER_BATCH if kind == "host" else v.targets
     grid = CellGrid.for_points(p.box, n_sources, p.rc, per_batch, [axis < p.periodicity for axis in range(3)])
-    size, points = _uniform(p, grid, n_targets, v.targets)
-    sources_of_cell = n_sources / math.prod(p.box) * math.prod(grid.widths)
+    size, points = _uniform(p, grid, denser * n_targets, v.targets)
+    sources_of_cell = denser * n_sources / math.prod(p.box) * math.prod(grid.widths)
     inside = [np.clip(side / w - np.arange(n), 0.0, 1.0)
               for side, w, n in zip(p.box, grid.widths, grid.shape, strict=True)]  # fmt: skip
     total = np.concatenate([[0.0], np.cumsum(inside[2])])
@@ -127,7 +135,7 @@ def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: s
 
     sample = BatchSample(size, _bounds(points), points, n_targets / float(size.sum()))
     near_sums = _met(p, sample, grid, below, n_targets, n_sources)
-    size, points = _uniform(p, grid, n_sources, spread.RUN)
+    size, points = _uniform(p, grid, denser * n_sources, spread.RUN)
     bound = _bounds(points)
     extent = (bound[:, 3:] - bound[:, :3]).mean(axis=0) / p.h
     runs = Runs(n_sources / float(size.mean()), tuple(float(x) for x in extent))
@@ -332,7 +340,7 @@ def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[
     return ends[0] * ends[1], *summed
 
 
-def _uniform(p: Parameters, grid: CellGrid, n: int, size: int) -> tuple[Array, Array]:
+def _uniform(p: Parameters, grid: CellGrid, n: float, size: int) -> tuple[Array, Array]:
     """Draw some runs of at most `size` of n uniform points; return their sizes and points (runs, size, 3)."""
     (w0, w1, _), box, rng = grid.widths, np.array(p.box), np.random.default_rng(0)
     each = n / math.prod(round(side / w) for side, w in zip(p.box[:2], (w0, w1), strict=True))
