@@ -125,7 +125,11 @@ def _bench(commands: Any) -> None:
     it = _command(commands, "bench", "Measure a kernel or a whole sum.")
     _sum(it)
     it.add_argument("name", choices=(*BENCHMARKS, "report", "list"), help="list prints the others")
-    it.add_argument("--n", type=words.count, help="number of particles (100000; of model and selection 30000)")
+    it.add_argument(
+        "--n",
+        type=words.count,
+        help="number of particles (100000; of model and selection 30000, of water and drift 2685)",
+    )
     text = "a sum over all processes of mpirun, of N particles in all"
     it.add_argument("--mpi", action="store_true", help=text)
     it.add_argument("--points", choices=words.POINTS, help="in free space with --mpi (uniform)")

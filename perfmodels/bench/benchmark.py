@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from parki.perfmodels.bench.measure import Row
 
 N, FEWER = 100_000, 30_000  # particles where no --n is given; of benchmarks that hold many sums at once
+WATER = 2_685  # atoms of the box of water of the examples
 ROOM = "parki.perfmodels.bench"
 
 
@@ -113,6 +114,20 @@ BENCHMARKS = {
         Benchmark("crowds", "Ewald sums of crowded points", "sums.crowds"),
         Benchmark("free", "Ewald sums in free space, beside FMM3D", "free.free_space"),
         Benchmark("peers", "forces of ions, beside OpenMM and torch-pme", "peers.peers"),
+        Benchmark(
+            "water",
+            "energies and forces of a box of water, beside OpenMM",
+            "peers_openmm.water",
+            prints="peers_openmm.table",
+            n=WATER,
+        ),
+        Benchmark(
+            "drift",
+            "drift of the energy of flexible water, beside OpenMM",
+            "drift_openmm.drift",
+            prints="drift_openmm.table",
+            n=WATER,
+        ),
         Benchmark(
             "model",
             "Ewald sums, beside their predicted times",

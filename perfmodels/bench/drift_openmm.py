@@ -1,12 +1,11 @@
-"""Measure the drift of the energy of flexible water with forces of parki and of OpenMM, by OpenMM's Verlet integrator.
+"""Drift of the energy of flexible water beside OpenMM, by OpenMM's Verlet integrator: `parki bench drift`.
 
-Run `python -m perfmodels.bench.drift_openmm examples/data/water.npz --ps 1`, from the root of the repository.  All
-runs are in double precision, on OpenMM's Reference platform, and begin with the same positions and velocities: the
-box of water, relaxed and heated to 300 K on the CPU platform.  Bonds and angles are springs, and oxygens have a
-Lennard-Jones term with a smooth end at the cutoff, as in SPC/Fw water (Wu, Tepper & Voth 2006).  Only the
-electrostatic part differs: PME of OpenMM, or parki in a PythonForce, whose far field is in single precision from a
-tolerance of 1e-4 on, by its own choice.  The Reference platform is slow, so runs are short: 0.5 ps, 2000 steps, take
-the better part of an hour.
+All runs are in double precision, on OpenMM's Reference platform, and begin with the same positions and velocities: the
+box of water of `parki bench water`, relaxed and heated to 300 K on the CPU platform.  Bonds and angles are springs, and
+oxygens have a Lennard-Jones term with a smooth end at the cutoff, as in SPC/Fw water (Wu, Tepper & Voth 2006).  Only
+the electrostatic part differs: PME of OpenMM, or parki in a PythonForce, whose far field is in single precision from a
+tolerance of 1e-4 on, by its own choice.  A run has as many pieces of 0.1 ps as turns are asked for, and its time is
+that of a piece.  The Reference platform is slow: 0.5 ps, 2000 steps, take the better part of an hour for all runs.
 
 A line is fitted to the total energy.  Its slope is the drift; the RMS distance from the line is the fluctuation, most
 of all that of the integrator.  A run with nearly exact forces, parki at 1e-9, has the integrator's share of both.
@@ -16,16 +15,29 @@ fluctuation.  Its slope and its distance from its line are the shares of the for
 
 import argparse
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from parki.perfmodels.bench.peers_openmm import EXACT, Water, errors, imported, openmm_charges, parki_step
+from parki.engine import Space, workers
+from parki.perfmodels.bench import measure
+from parki.perfmodels.bench.measure import Row, absent, clock, row
+from parki.perfmodels.bench.peers_openmm import (
+    ABSENT,
+    EXACT,
+    Water,
+    errors,
+    kept_to,
+    library,
+    one_core,
+    openmm_charges,
+    parki_step,
+)
 
+PIECE, THERMOSTAT = 0.1, 2.0  # ps of a piece of a run; ps of the way to 300 K
 KELVIN, TIMESTEP, EVERY = 300.0, 0.25e-3, 8  # K; ps; steps between two energies
 OXYGEN, HYDROGEN = 15.9994, 1.008  # masses, Da
 CHARGES = (-0.82, 0.41, 0.41)
@@ -42,7 +54,23 @@ TOLERANCES = (3e-3, 1e-3, 1e-4, 1e-5)
 ASKED = (5e-4, 1e-4, 1e-5)  # ewaldErrorTolerance
 ELECTRIC = 1  # force group
 
-Force = Callable[[], Any]  # makes a force of OpenMM, which only one system may have
+
+@dataclass(frozen=True)
+class Electrostatics:
+    """Electrostatic part of a run: name, tolerance, a function that makes its force, which only one system may have."""
+
+    name: str
+    tolerance: float
+    force: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run of a system: total energies, electrostatic energy and forces (3, N) at the start, seconds of each piece."""
+
+    energies: np.ndarray
+    first: tuple[float, np.ndarray]
+    times: list[float]
 
 
 def flexible(openmm: ModuleType, water: Water, electric: Any) -> Any:
@@ -67,9 +95,9 @@ def flexible(openmm: ModuleType, water: Water, electric: Any) -> Any:
     return system
 
 
-def parki_force(openmm: ModuleType, water: Water, tolerance: float) -> Any:
+def parki_force(openmm: ModuleType, water: Water, tolerance: float, space: Space) -> Any:
     """Return a force that parki computes."""
-    step = parki_step(water, tolerance)
+    step = parki_step(water, tolerance, space)
 
     def electric(state: Any) -> tuple[float, np.ndarray]:
         x = state.getPositions(asNumpy=True).value_in_unit(openmm.unit.nanometer)
@@ -79,8 +107,8 @@ def parki_force(openmm: ModuleType, water: Water, tolerance: float) -> Any:
     return openmm.PythonForce(electric)
 
 
-def started(openmm: ModuleType, water: Water, length: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions and velocities (N, 3) after a relaxation, and some picoseconds with a thermostat."""
+def started(openmm: ModuleType, water: Water) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions and velocities (N, 3) after a relaxation, and some time with a thermostat."""
     unit, electric = openmm.unit, openmm_charges(openmm, water, "PME", CUTOFF, 1e-4)
     integrator = openmm.LangevinMiddleIntegrator(KELVIN, 5.0, 2 * TIMESTEP)
     integrator.setRandomNumberSeed(1)
@@ -89,17 +117,15 @@ def started(openmm: ModuleType, water: Water, length: float) -> tuple[np.ndarray
     context.setPositions(water.x.T.copy())
     openmm.LocalEnergyMinimizer.minimize(context, maxIterations=100)
     context.setVelocitiesToTemperature(KELVIN, 1)
-    integrator.step(round(length / (2 * TIMESTEP)))
+    integrator.step(round(THERMOSTAT / (2 * TIMESTEP)))
     state = context.getState(getPositions=True, getVelocities=True)
     v = state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond)
     masses = np.tile([OXYGEN, HYDROGEN, HYDROGEN], len(v) // 3)
     return state.getPositions(asNumpy=True).value_in_unit(unit.nanometer), v - masses @ v / masses.sum()
 
 
-def energies(
-    openmm: ModuleType, system: Any, start: tuple[np.ndarray, np.ndarray], steps: int
-) -> tuple[np.ndarray, tuple[float, np.ndarray]]:
-    """Run, and return the total energies, and the electrostatic energy and forces (3, N) at the start."""
+def run(openmm: ModuleType, system: Any, start: tuple[np.ndarray, np.ndarray], pieces: int) -> Run:
+    """Run a system for some pieces."""
     unit, integrator = openmm.unit, openmm.VerletIntegrator(TIMESTEP)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
     context.setPositions(start[0])
@@ -110,14 +136,18 @@ def energies(
     forces = state.getForces(asNumpy=True).value_in_unit(mole / unit.nanometer).T
 
     def total() -> float:
-        found = context.getState(getEnergy=True)
-        return (found.getKineticEnergy() + found.getPotentialEnergy()).value_in_unit(mole)
+        state = context.getState(getEnergy=True)
+        return (state.getKineticEnergy() + state.getPotentialEnergy()).value_in_unit(mole)
 
-    found = [total()]
-    for _ in range(steps // EVERY):
-        integrator.step(EVERY)
-        found.append(total())
-    return np.array(found), (first, forces)
+    energies = [total()]
+
+    def piece() -> None:
+        for _ in range(max(1, round(PIECE / TIMESTEP / EVERY))):
+            integrator.step(EVERY)
+            energies.append(total())
+
+    times = [clock(piece)() for _ in range(pieces)]
+    return Run(np.array(energies), (first, forces), times)
 
 
 def line(found: np.ndarray) -> tuple[float, float]:
@@ -127,43 +157,59 @@ def line(found: np.ndarray) -> tuple[float, float]:
     return float(fitted.deriv()(0.0)), float(np.sqrt(np.mean((found - fitted(times)) ** 2)))
 
 
-def runs(openmm: ModuleType, water: Water) -> Iterator[tuple[str, Force]]:
-    """Yield the name of each run and a function that makes its force, the nearly exact run first."""
+def parts(openmm: ModuleType, water: Water, space: Space) -> Iterator[Electrostatics]:
+    """Yield the electrostatic part of each run, the nearly exact one first."""
     for tolerance in (NEARLY_EXACT, *TOLERANCES):
-        yield f"parki, tolerance {tolerance:g}", lambda t=tolerance: parki_force(openmm, water, t)
+        name = f"parki, tolerance {tolerance:g}"
+        yield Electrostatics(name, tolerance, lambda t=tolerance: parki_force(openmm, water, t, space))
     for asked in ASKED:
-        yield (
-            f"OpenMM PME, {CUTOFF} nm, {asked:g}",
-            lambda a=asked: openmm_charges(openmm, water, "PME", CUTOFF, a),
-        )
+        name = f"OpenMM PME, {CUTOFF} nm, {asked:g}"
+        yield Electrostatics(name, asked, lambda a=asked: openmm_charges(openmm, water, "PME", CUTOFF, a))
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Do all runs and print the drifts."""
-    parser = argparse.ArgumentParser(description="Drift of the energy of flexible water: parki and OpenMM.")
-    parser.add_argument("file", type=Path, help="box of water, as examples/data/water.npz")
-    parser.add_argument("--ps", type=float, default=0.5, help="length of a run (0.5)")
-    parser.add_argument("--equilibrate", type=float, default=2.0, metavar="PS", help="with the thermostat (2)")
-    asked = parser.parse_args(arguments)
-    openmm = imported()
-    water = Water.of(asked.file)
-    water = replace(water, q=np.tile(CHARGES, len(water.q) // 3))
-    start = started(openmm, water, asked.equilibrate)
-    water = replace(water, x=start[0].T.copy())
-    steps = round(asked.ps / TIMESTEP)
-    exact, nearly = parki_step(water, EXACT)(water.x), None
-    head = f"{len(water.q)} atoms, {steps} steps of {1e3 * TIMESTEP:g} fs, double precision; energies in kJ/mol"
-    head += f"\n{'electrostatics':<32}{'force error':>12}{'drift/ps':>11}{'fluctuation':>13}"
-    head += f"{'share of errors/ps':>20}{'and fluctuation':>17}"
-    print(head, flush=True)  # noqa: T201
-    for name, force in runs(openmm, water):
-        found, first = energies(openmm, flexible(openmm, water, force()), start, steps)
-        nearly = found if nearly is None else nearly
-        (slope, fluctuation), share = line(found), line(found - nearly)
-        said = f"{name:<32}{errors(first, exact)[0]:>12.1e}{slope:>11.3f}{fluctuation:>13.3f}"
-        said += f"{share[0]:>20.3f}{share[1]:>17.4f}"
-        print(said, flush=True)  # noqa: T201
+def drift(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Return a row for each run, with its drift and fluctuation in kJ/mol, and the shares of its errors in both.
+
+    Without OpenMM the only row says how to install it.
+
+    Raises
+    ------
+    ValueError
+        If the space is not on the host.
+    """
+    space = one_core(asked, space)
+    if (openmm := library()) is None:
+        return [absent(*ABSENT)]
+    with kept_to(workers(space)):
+        water = Water.of(asked.n)
+        water = replace(water, q=np.tile(CHARGES, len(water.q) // 3))
+        start = started(openmm, water)
+        water = replace(water, x=start[0].T.copy())
+        exact, rows, nearly = parki_step(water, EXACT, space)(water.x), [], None
+        for part in parts(openmm, water, space):
+            done = run(openmm, flexible(openmm, water, part.force()), start, asked.repeat)
+            nearly = done.energies if nearly is None else nearly
+            about = dict(zip(("drift", "fluctuation"), line(done.energies), strict=True))
+            about |= dict(zip(("error_drift", "error_fluctuation"), line(done.energies - nearly), strict=True))
+            about |= {"n": len(water.q), "threads": workers(space), "tolerance": part.tolerance}
+            steps = (len(done.energies) - 1) * EVERY
+            about |= {"error": errors(done.first, exact)[0], "steps": steps}
+            rows.append(row(part.name, done.times, steps / asked.repeat / 1e3, "k steps", **about))
+    return rows
 
 
-if __name__ == "__main__":
-    main()
+def table(rows: Sequence[Row]) -> str:
+    """Return the rows as text, in kJ/mol and ps."""
+    if any("absent" in r for r in rows):
+        return measure.table(rows)
+    n, steps = rows[0]["n"], rows[0]["steps"]
+    lines = [f"{n} atoms, {steps} steps of {1e3 * TIMESTEP:g} fs, double precision; energies in kJ/mol"]
+    lines.append(
+        f"{'electrostatics':<32}{'force error':>12}{'drift/ps':>11}{'fluctuation':>13}"
+        f"{'share of errors/ps':>20}{'and fluctuation':>17}{'ms a step':>11}"
+    )
+    for r in rows:
+        said = f"{r['what']:<32}{r['error']:>12.1e}{r['drift']:>11.3f}{r['fluctuation']:>13.3f}"
+        said += f"{r['error_drift']:>20.3f}{r['error_fluctuation']:>17.4f}"
+        lines.append(f"{said}{1.0 / r['rate']:>11.2f}")
+    return "\n".join(lines)

@@ -1,8 +1,7 @@
-"""Compare energies and forces of a box of water with OpenMM's, bonded pairs left out, on one thread.
+"""Energies and forces of a box of water beside OpenMM, bonded pairs left out: `parki bench water`.
 
-Run `python -m perfmodels.bench.peers_openmm examples/data/water.npz`, from the root of the repository.  The file has
-points `src` (3, N), nm, three sites a molecule, charges `dens` (N,) in e, and side lengths `box` (3,).  Results are
-in kJ/mol and kJ/mol/nm.
+The box is that of the examples, with three sites a molecule, repeated along its sides to about the atoms asked for.
+Lengths are in nm, charges in e, results in kJ/mol and kJ/mol/nm.
 
 * A step of parki is `plan.move(x)` and `plan.energy_forces(q)`, of points in double or single precision; also for
   points in double precision the far field is in single precision at large tolerances, by parki's own choice.
@@ -11,30 +10,36 @@ in kJ/mol and kJ/mol/nm.
   terms out: a well depth is zero.  A sweep of cutoffs, of error tolerances and of grids finds its best parameters; a
   simulation with Lennard-Jones terms has no freedom to take the short cutoffs.
 
-Molecules are whole for OpenMM, which takes no nearest image of an excluded pair.  The process keeps to one core, as
-OpenMM may start another thread for its grid.  A turn is 20 steps along straight paths, molecules at thermal speed, a
-femtosecond a step: neighbour lists live as long as in a simulation.  Time is that of the fastest turn over its steps.
-Errors are those of the first step, against parki at a tolerance of 1e-11, which is checked against a plain Ewald sum of
-OpenMM.  A star marks the rows of OpenMM that no other of its rows beats in both time and error.
+Molecules are whole for OpenMM, which takes no nearest image of an excluded pair.  The process keeps to as many cores as
+there are threads, one unless threads are asked for, as OpenMM may start another thread for its grid.  A turn is 20
+steps along straight paths, molecules at thermal speed, a femtosecond a step: neighbour lists live as long as in a
+simulation.  Time is that of a turn over its steps.  Errors are those of the first step, against parki at a tolerance of
+1e-11, which is checked against a plain Ewald sum of OpenMM.  A star marks the rows of OpenMM that no other of its rows
+beats in both time and error.
 """
 
 import argparse
+import contextlib
 import importlib
+import importlib.resources
 import itertools
 import math
 import os
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import parki
-from parki.perfmodels.bench.measure import clock, turns
+from parki.engine import Space, workers
+from parki.perfmodels.bench import measure
+from parki.perfmodels.bench.measure import Row, absent, clock, row, turns
 
+ABSENT = "against openmm", "pip install openmm"
+WATER = "parki.examples.data", "water.npz"  # package and file of the box
+AGREE = 1e-7  # relative error; OpenMM's plain Ewald sum with a larger one sums something else
 EXACT = 1e-11  # tolerance of the reference
 COULOMB = parki.units.coulomb("nm", "kJ/mol")
 OPENMM_COULOMB = 138.93545764438198  # kJ nm / (mol e²), OpenMM's constant, of an older CODATA
@@ -62,14 +67,18 @@ class Water:
     box: np.ndarray
 
     @classmethod
-    def of(cls, file: Path) -> "Water":
-        """Read a file, and bring the hydrogens of a molecule to its oxygen."""
-        with np.load(file) as held:
+    def of(cls, n: int) -> "Water":
+        """Read the box, bring the hydrogens of a molecule to its oxygen, and repeat the box to about `n` atoms."""
+        package, name = WATER
+        with importlib.resources.files(package).joinpath(name).open("rb") as file, np.load(file) as held:
             x, q, box = held["src"], held["dens"], held["box"]
         sites = x.reshape(3, -1, 3)
         away = sites - sites[:, :, :1]
         away -= box[:, None, None] * np.round(away / box[:, None, None])
-        return cls((sites[:, :, :1] + away).reshape(3, -1), q, box)
+        times = max(1, round((n / len(q)) ** (1 / 3)))
+        corners = box[:, None] * np.indices((times,) * 3).reshape(3, -1)
+        every = (sites[:, :, :1] + away).reshape(3, 1, -1) + corners[:, :, None]
+        return cls(every.reshape(3, -1), np.tile(q, times**3), times * box)
 
     @property
     def pairs(self) -> np.ndarray:
@@ -84,21 +93,28 @@ class Water:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A configuration: a step from points to energy and forces, its points, measured errors and seconds."""
+class Configuration:
+    """Parameters of a program: a step from points to energy and forces, its points, tolerance and measured errors."""
 
     program: str
     precision: str
     parameters: str
+    tolerance: float
     step: Callable[[np.ndarray], Found]
     points: list[np.ndarray]
     force_error: float
     energy_error: float
-    seconds: float = math.nan
 
     def turn(self) -> float:
         """Return the seconds a step of one turn."""
         return clock(lambda: [self.step(x) for x in self.points])() / len(self.points)
+
+    def row(self, times: Sequence[float], n: int, threads: int) -> Row:
+        """Return the row of measured seconds a step, of `n` atoms on some threads."""
+        what = f"{self.program}, {self.precision}: {self.parameters}"
+        about = {name: getattr(self, name) for name in ("program", "precision", "parameters", "tolerance")}
+        about |= {"n": n, "threads": threads, "error": self.force_error, "energy_error": self.energy_error}
+        return row(what, times, n / 1e6, "M atoms", **about)
 
 
 def errors(found: Found, exact: Found) -> tuple[float, float]:
@@ -107,12 +123,10 @@ def errors(found: Found, exact: Found) -> tuple[float, float]:
     return float(force), abs(found[0] / exact[0] - 1)
 
 
-def parki_step(
-    water: Water, tolerance: float, dtype: type = np.float64, **options: Any
-) -> Callable[[np.ndarray], Found]:
-    """Return a step of parki on one thread."""
+def parki_step(water: Water, tolerance: float, space: Space, dtype: type = np.float64) -> Callable[[np.ndarray], Found]:
+    """Return a step of parki."""
     x, q = water.x.astype(dtype), water.q.astype(dtype)
-    options |= {"box": water.box, "exclude": water.pairs, "gradient": True, "threads": 1}
+    options = {"box": water.box, "exclude": water.pairs, "gradient": True, "execution_space": space}
     plan = parki.ewald.plan("laplace", x, x, tolerance=tolerance, **options)
 
     def step(points: np.ndarray) -> Found:
@@ -123,12 +137,39 @@ def parki_step(
     return step
 
 
-def imported() -> ModuleType:
-    """Import OpenMM, or end with advice."""
+def library() -> ModuleType | None:
+    """Return OpenMM's module, None where it is not installed."""
     try:
         return importlib.import_module("openmm")
     except ImportError:
-        sys.exit('this comparison needs OpenMM: pip install "parki[bench]"')
+        return None
+
+
+def one_core(asked: argparse.Namespace, space: Space) -> Space:
+    """Return the space to measure in, one core unless threads are asked for.
+
+    Raises
+    ------
+    ValueError
+        If the space is not on the host.
+    """
+    if space.kind != "host":
+        raise ValueError(f"space is {space.name}; this benchmark compares on a host: expected 'OpenMP' or 'Serial'.")
+    return space if asked.threads else Space("Serial")
+
+
+@contextlib.contextmanager
+def kept_to(cores: int) -> Iterator[None]:
+    """Keep the process to some of its cores, where the system allows it."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, set(sorted(before)[-cores:]))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def openmm_charges(openmm: ModuleType, water: Water, method: str, cutoff: float, asked: float) -> Any:
@@ -145,9 +186,10 @@ def openmm_charges(openmm: ModuleType, water: Water, method: str, cutoff: float,
 
 
 def openmm_step(
-    openmm: ModuleType, water: Water, platform: str, asked: float, cutoff: float, grid: float = 1.0, method: str = "PME"
-) -> tuple[Callable[[np.ndarray], Found], str]:
-    """Return a step of OpenMM on one thread, of points (N, 3), and the grid as text."""
+    openmm: ModuleType, water: Water, platform: str, asked: float, cutoff: float, grid: float = 1.0,
+    method: str = "PME", threads: int = 1,
+) -> tuple[Callable[[np.ndarray], Found], str]:  # fmt: skip
+    """Return a step of OpenMM, of points (N, 3), and the grid as text."""
     force = openmm_charges(openmm, water, method, cutoff, asked)
     alpha = math.sqrt(-math.log(2 * asked)) / cutoff
     sizes = [math.ceil(grid * 2 * alpha * side / (3 * asked**0.2)) for side in water.box]
@@ -158,9 +200,9 @@ def openmm_step(
     for _ in water.q:
         system.addParticle(1.0)
     system.addForce(force)
-    threads = {"Threads": "1"} if platform == "CPU" else {}
+    properties = {"Threads": str(threads)} if platform == "CPU" else {}
     platform = openmm.Platform.getPlatform(platform)
-    context = openmm.Context(system, openmm.VerletIntegrator(FEMTOSECOND), platform, threads)
+    context = openmm.Context(system, openmm.VerletIntegrator(FEMTOSECOND), platform, properties)
     scale, mole = COULOMB / OPENMM_COULOMB, openmm.unit.kilojoule_per_mole
 
     def step(points: np.ndarray) -> Found:
@@ -175,74 +217,80 @@ def openmm_step(
     return step, "x".join(map(str, force.getPMEParametersInContext(context)[1:]))
 
 
-def reference(openmm: ModuleType, water: Water) -> tuple[Found, tuple[float, float]]:
-    """Return energy and forces by parki at a tolerance of 1e-11, and the errors of OpenMM's plain Ewald sum."""
-    exact = parki_step(water, EXACT)(water.x)
+def reference(openmm: ModuleType, water: Water, space: Space) -> Found:
+    """Return energy and forces by parki at a tolerance of 1e-11.
+
+    Raises
+    ------
+    RuntimeError
+        If OpenMM's plain Ewald sum has others.
+    """
+    exact = parki_step(water, EXACT, space)(water.x)
     step, _ = openmm_step(openmm, water, "Reference", 1e-11, 0.49 * min(water.box), method="Ewald")
-    return exact, errors(step(water.x.T.copy()), exact)
+    if not (error := max(errors(step(water.x.T.copy()), exact))) < AGREE:
+        raise RuntimeError(f"OpenMM and parki differ by {error:.1e}; expected the same sums")
+    return exact
 
 
-def configurations(openmm: ModuleType, water: Water, exact: Found) -> Iterator[Row]:
-    """Make the rows of both programs, with errors and without times."""
-    paths = water.paths()
+def configurations(openmm: ModuleType, box: Water, exact: Found, space: Space) -> Iterator[Configuration]:
+    """Make the configurations of both programs, with their errors."""
+    paths = box.paths()
     for precision, dtype in (("double", np.float64), ("single", np.float32)):
         points = [x.astype(dtype) for x in paths]
         for tolerance in TOLERANCES[precision]:
-            step = parki_step(water, tolerance, dtype)
-            yield Row("parki", precision, f"tolerance {tolerance:.1e}", step, points, *errors(step(points[0]), exact))
+            step, parameters = parki_step(box, tolerance, space, dtype), f"tolerance {tolerance:.1e}"
+            off = errors(step(points[0]), exact)
+            yield Configuration("parki", precision, parameters, tolerance, step, points, *off)
     points = [np.ascontiguousarray(x.T) for x in paths]
     for platform, choices in SWEEPS.items():
         precision, steps = ("single", STEPS) if platform == "CPU" else ("double", 2)
         for cutoff, asked, grid in choices:
-            step, sizes = openmm_step(openmm, water, platform, asked, cutoff, grid)
-            parameters, found = f"cutoff {cutoff} nm, {asked:g}, grid {sizes}", errors(step(points[0]), exact)
-            yield Row(f"OpenMM {platform}", precision, parameters, step, points[:steps], *found)
+            step, sizes = openmm_step(openmm, box, platform, asked, cutoff, grid, threads=workers(space))
+            parameters, off = f"cutoff {cutoff} nm, {asked:g}, grid {sizes}", errors(step(points[0]), exact)
+            yield Configuration(f"OpenMM {platform}", precision, parameters, asked, step, points[:steps], *off)
 
 
-def table(rows: list[Row]) -> str:
+def water(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Time steps of parki at its tolerances, and of OpenMM at a sweep of its parameters.
+
+    Without OpenMM the only row says how to install it.
+
+    Raises
+    ------
+    ValueError
+        If the space is not on the host.
+    RuntimeError
+        If OpenMM and parki disagree.
+    """
+    space = one_core(asked, space)
+    if (openmm := library()) is None:
+        return [absent(*ABSENT)]
+    box = Water.of(asked.n)
+    with kept_to(workers(space)):
+        every = list(configurations(openmm, box, reference(openmm, box, space), space))
+        seconds = turns([it.turn for it in every], asked.repeat)
+    return [it.row(times, len(box.q), workers(space)) for it, times in zip(every, seconds, strict=True)]
+
+
+def table(rows: Sequence[Row]) -> str:
     """Return the rows as text; each of OpenMM names parki's fastest row, in either precision, that is as exact."""
+    if any("absent" in r for r in rows):
+        return measure.table(rows)
     heads = [f"{'program':<20}{'precision':<10}{'parameters':<40}{'forces':>9}{'energy':>9}{'ms a step':>10}"]
     heads += [f"   parki, {precision:<16}" for precision in TOLERANCES]
     lines = ["".join(heads)]
-    for row in rows:
-        others = (r for r in rows if r.program == row.program and r is not row)
-        beaten = any(r.seconds <= row.seconds and r.force_error <= row.force_error for r in others)
-        name = row.program + " *" * (row.program != "parki" and not beaten)
-        line = f"{name:<20}{row.precision:<10}{row.parameters:<40}{row.force_error:>9.1e}{row.energy_error:>9.1e}"
-        line += f"{1e3 * row.seconds:>10.2f}"
-        for precision in TOLERANCES if row.program != "parki" else ():
-            ours = [r for r in rows if r.program == "parki" and r.precision == precision]
-            best = min((r for r in ours if r.force_error <= row.force_error), key=lambda r: r.seconds, default=None)
-            said = f"{row.seconds / best.seconds:.2f} x, {best.parameters}" if best else "none as exact"
+    for r in rows:
+        others = (other for other in rows if other["program"] == r["program"] and other is not r)
+        beaten = any(other["seconds"] <= r["seconds"] and other["error"] <= r["error"] for other in others)
+        theirs = r["program"] != "parki"
+        name = r["program"] + " *" * (theirs and not beaten)
+        line = f"{name:<20}{r['precision']:<10}{r['parameters']:<40}{r['error']:>9.1e}{r['energy_error']:>9.1e}"
+        line += f"{1e3 * r['seconds']:>10.2f}"
+        for precision in TOLERANCES if theirs else ():
+            ours = [one for one in rows if (one["program"], one["precision"]) == ("parki", precision)]
+            exact = (one for one in ours if one["error"] <= r["error"])
+            best = min(exact, key=lambda one: one["seconds"], default=None)
+            said = f"{r['seconds'] / best['seconds']:.2f} x, {best['parameters']}" if best else "none as exact"
             line += f"   {said:<23}"
         lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Compare both programs and print the table."""
-    parser = argparse.ArgumentParser(description="Energies and forces of a box of water: parki and OpenMM.")
-    parser.add_argument("file", type=Path, help="box of water, as examples/data/water.npz")
-    parser.add_argument("--repeat", type=int, default=5, help="turns of each configuration (5)")
-    parser.add_argument("--drift", type=float, metavar="PS", help="the energy's drift, too, in runs of this length")
-    asked = parser.parse_args(arguments)
-    openmm = imported()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    water = Water.of(asked.file)
-    exact, (force, energy) = reference(openmm, water)
-    rows = list(configurations(openmm, water, exact))
-    found = turns([row.turn for row in rows], asked.repeat)
-    rows = [replace(row, seconds=min(times)) for row, times in zip(rows, found, strict=True)]
-    said = f"parki {parki.__version__}, OpenMM {openmm.__version__}: {len(water.q)} atoms, {exact[0]:.6f} kJ/mol\n"
-    said += f"parki at {EXACT:g} and OpenMM's Ewald sum differ by {force:.1e} in forces, {energy:.1e} in energy\n"
-    said += "2.00 x: OpenMM takes twice the time of parki's fastest row whose forces are as exact\n"
-    print(f"{said}\n{table(rows)}", flush=True)  # noqa: T201
-    if asked.drift:
-        from parki.perfmodels.bench import drift_openmm  # imported here, as drift_openmm imports this module
-
-        drift_openmm.main([str(asked.file), "--ps", str(asked.drift)])
-
-
-if __name__ == "__main__":
-    main()
+    return "\n".join([*lines, "2.00 x: OpenMM takes twice the time of parki's fastest row whose forces are as exact"])
