@@ -6,9 +6,9 @@ from parki.engine.errors import KernelError
 from parki.engine.text import source
 from parki.engine.text.specialise import specialise
 from parki.engine.tree.parse import parse
+from tests.engine.programs.program import L1, write
 
-HEAD = ["import pykokkos as pk", "from typing import List, Tuple", "real = pk.double"]
-FIRST = len(HEAD) + 1  # line number of the first line after the head
+FIRST = len(L1) + 1  # line number of the first line after the head
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def files(tmp_path, monkeypatch):
     def write(name, *lines):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text("\n".join([*HEAD, *lines]) + "\n")
+        path.write_text("\n".join([*L1, *lines]) + "\n")
         return path
 
     return write
@@ -30,7 +30,7 @@ def body(files):
     """Return a function that gives the L0 lines of a body: ``body(["line", …], "module level", …, slot=value)``."""
 
     def make(lines, *head, args="i: int, x: pk.View1D[real], n: int", **slots):
-        path = files("k.py", *head, "@pk.workunit", f"def w({args}):", *("    " + line for line in lines))
+        path = files("k.py", write(args, lines, head, head=()))
         l0 = specialise(path, "w", **slots)
         parse(l0.text, l0.linemap)
         text = l0.text.splitlines()

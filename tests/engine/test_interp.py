@@ -10,14 +10,14 @@ from parki.engine.interpreter.launching import run
 from parki.engine.text.grammar import MATH
 from parki.engine.tree import ir
 from parki.engine.tree.parse import parse
+from tests.engine.programs.program import write
 
 HERE = Loc("k.py", 7)
 
 
 def kernel(signature, *lines):
-    """Return a workunit `w(signature)` with the given body; the first line of the body is line 5 of ``k.py``."""
-    head = ["import pykokkos as pk", "from typing import List", "@pk.workunit", f"def w({signature}):"]
-    return parse("\n".join([*head, *("    " + x for x in lines)]) + "\n", name="k.py")
+    """Return a workunit `w(signature)`, whose body begins at line 5 of ``k.py``."""
+    return parse(write(signature, lines), name="k.py")
 
 
 def evaluate(expression, kind="pk.double", **args):
@@ -26,8 +26,8 @@ def evaluate(expression, kind="pk.double", **args):
     real = "pk.double" if "int" in kind else kind
     text = f"i: int, out: pk.View1D[{kind}], x: {real}, y: {real}, k: int, m: int, big: pk.int64"
     out = np.zeros(1, dtype)
-    given = {"x": 0.0, "y": 0.0, "k": 0, "m": 0, "big": 0} | args
-    run(kernel(text, f"out[i] = {expression}"), league=1, args={"out": out, **given})
+    scalars = {"x": 0.0, "y": 0.0, "k": 0, "m": 0, "big": 0} | args
+    run(kernel(text, f"out[i] = {expression}"), league=1, args={"out": out, **scalars})
     return out[0]
 
 
@@ -320,8 +320,7 @@ def test_and_or_short_circuit_and_flags():
 
 
 def test_functions():
-    functions = """
-@pk.function
+    functions = """@pk.function
 def half(a: pk.float, n: int) -> pk.float:
     w: pk.float = a
     for j in range(n):
@@ -329,13 +328,8 @@ def half(a: pk.float, n: int) -> pk.float:
     return w
 @pk.function
 def twice(a: pk.float) -> pk.float:
-    return half(a, 1) * 4.0
-"""
-    body = "x[i] = half(x[i], i) + twice(0.1)"
-    work = parse(
-        f"import pykokkos as pk{functions}@pk.workunit\ndef w(i: int, x: pk.View1D[pk.float]):\n    {body}\n",
-        name="k.py",
-    )
+    return half(a, 1) * 4.0"""
+    text = write("i: int, x: pk.View1D[pk.float]", ["x[i] = half(x[i], i) + twice(0.1)"], [functions])
     x = np.ones(3, np.float32)
-    run(work, league=3, args={"x": x})
+    run(parse(text, name="k.py"), league=3, args={"x": x})
     assert x.tolist() == [float(np.float32(v) + np.float32(0.1) * np.float32(2)) for v in (1, 0.5, 0.25)]

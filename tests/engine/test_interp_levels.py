@@ -8,12 +8,12 @@ import pytest
 from parki.engine.errors import CheckedFault
 from parki.engine.interpreter.launching import run
 from parki.engine.tree.parse import parse
+from tests.engine.programs.program import write
 
 
-def kernel(signature, *lines, decorator=""):
-    """Return a workunit `w(signature)` with the given body; the first line of the body is line 4 of ``k.py``."""
-    head = ["import pykokkos as pk", f"@pk.workunit{decorator}", f"def w({signature}):"]
-    return parse("\n".join([*head, *("    " + x for x in lines)]) + "\n", name="k.py")
+def kernel(signature, *lines, scratch=""):
+    """Return a workunit `w(signature)`, whose body begins at line 5 of ``k.py``."""
+    return parse(write(signature, lines, scratch=scratch), name="k.py")
 
 
 # Atomics, reductions, scans ------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_a_team_kernel(team, seed):
     signature = (
         "team: pk.TeamMember, x: pk.View2D[pk.double], out: pk.View2D[pk.double], pre: pk.View2D[pk.int32], n: int"
     )
-    work = kernel(signature, *TEAM, decorator="(scratch=[(float, lambda p: 2 * p.n)])")
+    work = kernel(signature, *TEAM, scratch="(float, lambda p: 2 * p.n)")
     n = 4
     x, out, pre = np.arange(8.0).reshape(2, n), np.zeros((2, n)), np.zeros((2, n + 1), np.int32)
     assert run(work, league=2, team=team, seed=seed, args={"x": x, "out": out, "pre": pre, "n": n}) is None
@@ -128,7 +128,7 @@ def test_scratch_starts_undefined_and_has_bounds():
     work = kernel(
         "team: pk.TeamMember, x: pk.View1D[pk.int32], n: int, k: int",
         *body,
-        decorator="(scratch=[(int, lambda p: p.n)])",
+        scratch="(int, lambda p: p.n)",
     )
     x = np.zeros(3, np.int32)
     run(work, league=1, args={"x": x, "n": 3, "k": 0})
@@ -139,7 +139,7 @@ def test_scratch_starts_undefined_and_has_bounds():
         run(work, league=1, args={"x": x, "n": -1, "k": 0})
     partial = [x.replace("team, n), f", "team, 1, n), f") for x in body]
     work = kernel("team: pk.TeamMember, x: pk.View1D[pk.int32], n: int, k: int", *partial)
-    with pytest.raises(CheckedFault, match=r"k.py:10: scratch view 's' is read at 0 before it was written"):
+    with pytest.raises(CheckedFault, match=r"k.py:11: scratch view 's' is read at 0 before it was written"):
         run(work, league=1, args={"x": x, "n": 3, "k": 0})
 
 

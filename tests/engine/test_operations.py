@@ -9,8 +9,7 @@ from parki import engine
 from parki.engine.text import source
 from parki.ewald.stages.near import LOOPS
 from tests.engine import kernel_cases
-
-HEAD = "from typing import List\nimport pykokkos as pk\nreal = pk.double\n"
+from tests.engine.programs.program import L1, write
 
 
 @pytest.fixture
@@ -18,9 +17,8 @@ def tree(tmp_path):
     """Return a function that makes the blocks of a workunit ``w`` from its body."""
 
     def make(body, before="", args="x: pk.View1D[real], u: pk.View1D[real], v: pk.View2D[real], n: int, a: real"):
-        lines = "\n".join(f"    {line}" for line in body.strip("\n").splitlines())
         path = tmp_path / f"w{len(list(tmp_path.iterdir()))}.py"
-        path.write_text(f"{HEAD}{before}\n\n@pk.workunit\ndef w(i: int, {args}):\n{lines}\n")
+        path.write_text(write(f"i: int, {args}", body.strip("\n").splitlines(), [before], head=L1))
         return engine.operations(engine.kernel(path, "w"))
 
     return make
@@ -204,32 +202,33 @@ for k in range(3):
 
 def test_scratch_reductions_atomics_and_singles(tmp_path):
     path = tmp_path / "w.py"
-    path.write_text(f"""{HEAD}
-@pk.workunit(scratch=[(real, lambda p: 64)])
-def w(team: pk.TeamMember, x: pk.View2D[real], u: pk.View1D[real], c: pk.View1D[pk.int32], n: int):
-    b: int = team.league_rank()
-    s: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 64)
+    body = """
+b: int = team.league_rank()
+s: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 64)
 
-    def stage(t: int):
-        s[t] = x[b][t]
+def stage(t: int):
+    s[t] = x[b][t]
 
-    pk.parallel_for(pk.TeamThreadRange(team, n), stage)
-    team.team_barrier()
+pk.parallel_for(pk.TeamThreadRange(team, n), stage)
+team.team_barrier()
 
-    def row(t: int):
-        def lane(k: int, acc: pk.Acc[real]):
-            acc += s[t] * s[k]
+def row(t: int):
+    def lane(k: int, acc: pk.Acc[real]):
+        acc += s[t] * s[k]
 
-        v: real = pk.parallel_reduce(pk.ThreadVectorRange(team, 12), lane)
+    v: real = pk.parallel_reduce(pk.ThreadVectorRange(team, 12), lane)
 
-        def store():
-            u[t] = v
-            pk.atomic_add(c, [t], 1)
+    def store():
+        u[t] = v
+        pk.atomic_add(c, [t], 1)
 
-        pk.single(pk.PerThread(team), store)
+    pk.single(pk.PerThread(team), store)
 
-    pk.parallel_for(pk.TeamThreadRange(team, n), row)
-""")
+pk.parallel_for(pk.TeamThreadRange(team, n), row)
+"""
+    views = "x: pk.View2D[real], u: pk.View1D[real], c: pk.View1D[pk.int32], n: int"
+    scratch = "(real, lambda p: 64)"
+    path.write_text(write(f"team: pk.TeamMember, {views}", body.splitlines(), scratch=scratch, head=L1))
     block = engine.operations(engine.kernel(path, "w"))
     assert block.expected() == ["t"]
     assert [child.name for child in block.children] == ["t", "t"]
@@ -275,8 +274,8 @@ for k in range(n):
 
 def test_a_file_that_is_gone_leaves_the_names_of_the_specialised_text(tmp_path):
     path = tmp_path / "w.py"
-    path.write_text(f"{HEAD}\n@pk.workunit\ndef w(i: int, u: pk.View1D[real], n: int):\n    for j in range(n):\n"
-                    "        if j > i:\n            u[i] = 2.0 * u[i]\n")  # fmt: skip
+    lines = ["for j in range(n):", "    if j > i:", "        u[i] = 2.0 * u[i]"]
+    path.write_text(write("i: int, u: pk.View1D[real], n: int", lines, head=L1))
     unit = engine.kernel(path, "w")
     path.unlink()
     source._parsed.clear()

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from parki.engine.interpreter.launching import run
 from parki.engine.tree.check import check
 from parki.engine.tree.parse import parse
-from tests.engine import programs
+from tests.engine.programs.drawn import POLICIES, draw_program
 
 
-@pytest.mark.parametrize("policy", programs.POLICIES)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_generated_programs_do_not_depend_on_the_order(policy):
     changed = []
 
@@ -23,7 +23,7 @@ def test_generated_programs_do_not_depend_on_the_order(policy):
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    @given(programs.draw_program(policies=(policy,)))
+    @given(draw_program(policies=(policy,)))
     def launch(program):
         kernel = parse(program.text, name="program.py")
         check(kernel)

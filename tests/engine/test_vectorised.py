@@ -12,7 +12,9 @@ from parki.engine.tree.check import check
 from parki.engine.tree.parse import parse
 from parki.engine.tree.walk import walk
 from tests.engine import kernel_cases as cases
-from tests.engine import programs, programs_by_hand
+from tests.engine.programs.by_hand import BY_HAND
+from tests.engine.programs.drawn import random_program
+from tests.engine.programs.program import write
 from tests.engine.test_kernels import SLOW, assert_close
 
 WIDTHS = {"double": 4, "float": 8}
@@ -46,12 +48,12 @@ def test_kernels(name):
 @pytest.mark.parametrize("width", [1, 4, 7])
 @pytest.mark.parametrize("seed", range(20))
 def test_programs(seed, width):
-    same_results(programs.random_program(seed), width)
+    same_results(random_program(seed), width)
 
 
-@pytest.mark.parametrize("name", programs_by_hand.BY_HAND)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_programs_by_hand(name):
-    same_results(programs_by_hand.BY_HAND[name], 4)
+    same_results(BY_HAND[name], 4)
 
 
 def same_results(program, width):
@@ -66,15 +68,12 @@ def same_results(program, width):
 def test_all_decisions_on_lanes_are_made():
     units = (case.unit(real).ir for case, real in map(cases.ALL.get, OFTEN))
     found = set().union(*(nodes(vectorised(tree)) for tree in units))
-    by_hand = (nodes(vectorised(parse(p.text, name="p.py"))) for p in programs_by_hand.BY_HAND.values())
+    by_hand = (nodes(vectorised(parse(p.text, name="p.py"))) for p in BY_HAND.values())
     assert found.union(*by_hand) >= EXPLICIT
 
 
 def test_an_active_lane_uses_no_undefined_value():
-    text = (
-        "import pykokkos as pk\n\n\n@pk.workunit\ndef work(i: int, x: pk.View1D[pk.double], y: pk.View1D[pk.double]):\n"
-    )
-    text += "    if i > 2:\n        y[i] = x[i - 3]\n"
+    text = write("i: int, x: pk.View1D[pk.double], y: pk.View1D[pk.double]", ["if i > 2:", "    y[i] = x[i - 3]"])
     tree = vectorised(parse(text, name="work.py"))
     args = {"x": np.arange(9.0), "y": np.zeros(9)}
     run_lanes(tree, width=4, league=9, args=args)
@@ -82,5 +81,5 @@ def test_an_active_lane_uses_no_undefined_value():
     load = next(n for n in walk(tree.body) if isinstance(n, lanes.LoadLanes))
     nothing = lanes.Lanewise(op="not", args=(lanes.AllLanes(type="bool", loc=load.loc),), type="bool", loc=load.loc)
     object.__setattr__(load, "mask", nothing)  # a pass that masks the wrong lanes
-    with pytest.raises(CheckedFault, match=r"work\.py:7: a lane uses a value that is not defined"):
+    with pytest.raises(CheckedFault, match=r"work\.py:6: a lane uses a value that is not defined"):
         run_lanes(tree, width=4, league=9, args=args)

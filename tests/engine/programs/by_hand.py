@@ -2,20 +2,14 @@
 
 import numpy as np
 
-from tests.engine import programs
+from tests.engine.programs.program import Program, parameter, write
 
 
-def by_hand(lines, league, functions="", **args):
-    """Return a program with a range policy over i; the first array argument is the output."""
-    types = {"float64": "pk.double", "float32": "pk.float", "int32": "pk.int32", "int64": "pk.int64"}
-    params = [
-        f"{k}: pk.View{v.ndim}D[{types[str(v.dtype)]}]" if isinstance(v, np.ndarray) else f"{k}: {type(v).__name__}"
-        for k, v in args.items()
-    ]
-    body = "\n".join("    " + line for line in lines)
-    head = "import pykokkos as pk\nfrom typing import List\n"
-    text = f"{head}{functions}@pk.workunit\ndef work({', '.join(['i: int', *params])}):\n{body}\n"
-    return programs.Program(text, "work", "range", league, args, (next(iter(args)),), None, True)
+def by_hand(lines, league, *functions, policy="range", **args):
+    """Return a program whose first array argument is the output; a range policy runs over i."""
+    first = {"range": "i: int", "team": "team: pk.TeamMember"}[policy]
+    text = write(", ".join([first, *map(parameter, args, args.values())]), lines, functions)
+    return Program(text, policy, league, args, (next(iter(args)),))
 
 
 LOOKUP = """@pk.function
@@ -68,23 +62,17 @@ BY_HAND = {
     ),
 }  # fmt: skip
 
-SINGLES = """import pykokkos as pk
-@pk.workunit
-def work(team: pk.TeamMember, x: pk.View1D[pk.double], k: pk.View1D[pk.int32], n: int):
-    def body(t: int):
-        def once():
-            for j in range(4):
-                if k[t] == j:
-                    return
-                x[t] += 1.0
-            x[t] += 10.0
-        pk.single(pk.PerThread(team), once)
-        x[t] += 100.0
-    pk.parallel_for(pk.TeamThreadRange(team, n), body)
-"""
-
-
-def singles():
-    """Return a program whose lanes return one by one from the body of `pk.single`, and go on after the call."""
-    args = {"x": np.zeros(21), "k": np.arange(21, dtype=np.int32) % 6, "n": 21}
-    return programs.Program(SINGLES, "work", "team", 1, args, ("x",), None, True)
+#: Program whose lanes return one by one from the body of `pk.single`, and go on after the call.
+SINGLES = by_hand(
+    ["def body(t: int):",
+     "    def once():",
+     "        for j in range(4):",
+     "            if k[t] == j:",
+     "                return",
+     "            x[t] += 1.0",
+     "        x[t] += 10.0",
+     "    pk.single(pk.PerThread(team), once)",
+     "    x[t] += 100.0",
+     "pk.parallel_for(pk.TeamThreadRange(team, n), body)"],
+    1, policy="team", x=np.zeros(21), k=np.arange(21, dtype=np.int32) % 6, n=21,
+)  # fmt: skip

@@ -1,44 +1,22 @@
 """Valid L0 programs with arguments, drawn by hypothesis from the grammar of the subset.
 
-`draw_program()` is a strategy of `Program`.  A drawn program breaks no rule of the subset: no race, nothing out of
-bounds, no overflow, barriers where they are needed.  Without `libm` all results are determined to the bit, for any
-order of iterations (in engines that neither contract ``a * b + c`` nor approximate ``sqrt`` and ``/``).
+`draw_program()` is a strategy of `Program`; `random_program(seed)` draws without hypothesis.  A drawn program breaks no
+rule of the subset: no race, nothing out of bounds, no overflow, barriers where they are needed.  Without `libm` all
+results are determined to the bit, for any order of iterations (in engines that neither contract ``a * b + c`` nor
+approximate ``sqrt`` and ``/``).
 """
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
 from hypothesis import strategies as st
 
-from tests.engine.program_parts import REALS, Context, Var
-from tests.engine.program_statements import indent
-from tests.engine.program_team import Team
+from tests.engine.programs.expressions import REALS, Context, Var
+from tests.engine.programs.program import Program, write
+from tests.engine.programs.teams import Teams
 
 POLICIES = ("range", "reduce", "scan", "team")
 LEAGUES = [0, 1, 2, 3, 5, 8, 9, 17, 33]
-
-
-@dataclass(frozen=True)
-class Program:
-    """Launch of a drawn text: `args` has NumPy arrays and scalars; `written` names the arrays that a run changes.
-
-    `policy` is that of the kernel (range or team); `acc` is the accumulator's type if the launch returns a total;
-    `exact` is false if functions of the C library enter the results.
-    """
-
-    text: str
-    workunit: str
-    policy: str
-    league: int
-    args: dict[str, object]
-    written: tuple[str, ...]
-    acc: str | None
-    exact: bool
-
-    def fresh_args(self) -> dict[str, object]:
-        """Return the arguments, with copies of the arrays."""
-        return {k: v.copy(order="K") if isinstance(v, np.ndarray) else v for k, v in self.args.items()}
 
 
 @st.composite
@@ -57,24 +35,24 @@ def random_program(seed: int, libm: bool = False, policies: tuple[str, ...] = PO
     return writer.team_program() if policy == "team" else writer.range_program(policy)
 
 
-class _Writer(Team):
+def random_programs(count: int, seed: int, **options) -> list[Program]:
+    """Return the first programs of a series."""
+    return [random_program(seed * 1_000_000 + k, **options) for k in range(count)]
+
+
+class _Writer(Teams):
     """Generator of whole files."""
 
-    def finish(self, functions, first, body, policy: str, league: int, acc: str | None, scratch=()) -> Program:
-        decorator = f"(scratch=[{', '.join(scratch)}])" if scratch else ""
-        head = [f"@pk.workunit{decorator}", f"def work({', '.join([*first, *self.params])}):"]
+    def finish(self, functions, first, body, policy: str, league: int, acc: str | None = None, scratch=()) -> Program:
         docstring = ['"""Drawn."""'] if self.number(0, 9) == 0 else []
-        lines = [*functions, *head, *indent(docstring + body)]
-        imports = ["import pykokkos as pk"]
-        if any("List[" in line for line in lines):
-            imports.append("from typing import List")
-        text = "\n".join([*imports, "", *lines]) + "\n"
-        return Program(text, "work", policy, league, self.args, tuple(self.written), acc, not self.libm)
+        signature = ", ".join([*first, *self.params])
+        text = write(signature, docstring + body, functions, ", ".join(scratch))
+        return Program(text, policy, league, self.args, tuple(self.written), acc)
 
     def team_program(self) -> Program:
         functions, league = self.functions_(), self.number(1, 3)
         body, scratch = self.team_body(league)
-        return self.finish(functions, ["team: pk.TeamMember"], body, "team", league, None, scratch)
+        return self.finish(functions, ["team: pk.TeamMember"], body, "team", league, scratch=scratch)
 
     def range_program(self, kind: str) -> Program:
         """Return a program whose `kind` is ``range``, ``reduce`` or ``scan``."""

@@ -2,16 +2,23 @@
 
 import numpy as np
 
-from tests.engine.program_parts import NAMES, READ, REALS, STEP, STORED, Context, Counter, E, Parts, Region, Var
+from tests.engine.programs.expressions import (
+    NAMES,
+    READ,
+    REALS,
+    STEP,
+    STORED,
+    Context,
+    Counter,
+    E,
+    Expressions,
+    Region,
+    Var,
+)
+from tests.engine.programs.program import TYPES, indent, parameter
 
-DTYPES = {"int32": np.int32, "int64": np.int64, "uint8": np.uint8, "double": np.float64, "float": np.float32}
 
-
-def indent(lines: list[str]) -> list[str]:
-    return ["    " + line for line in lines] or ["    pass"]
-
-
-class Statements(Parts):
+class Statements(Expressions):
     """Generator of blocks of plain statements, functions, and parameters with their arguments."""
 
     def __init__(self, draw, real: str, libm: bool) -> None:
@@ -37,11 +44,11 @@ class Statements(Parts):
         """Return a block at the top of a body; its locals change a value that the body stores, adds or returns."""
         ctx.digest = self.fresh("mixed")
         lines = [f"{ctx.digest}: int = {self.number(0, 9)}", *self.block(ctx, most)]
-        found = [r for r in ctx.targets if r.type != "uint8"]
+        targets = [r for r in ctx.targets if r.type != "uint8"]
         if ctx.acc:
             lines.append(f"{ctx.acc[0]} += {self.digest_as(ctx, ctx.acc[1])}")
-        elif found:
-            r = self.pick(found)
+        elif targets:
+            r = self.pick(targets)
             self.writes.add(r.view)
             lines.append(f"{self.element(ctx, r)} += {self.digest_as(ctx, r.type)}")
         ctx.digest = None
@@ -61,10 +68,10 @@ class Statements(Parts):
                 r = self.pick(places)
                 self.writes.add(r.view)
                 return [f"{self.element(ctx, r)} += {e.text}"]
-        found = [v for v in ctx.vars if v.exact and v.name.isidentifier()]
-        if not found:
+        names = [v for v in ctx.vars if v.exact and v.name.isidentifier()]
+        if not names:
             return []
-        v, h = found[-1] if self.number(0, 2) else self.pick(found), ctx.digest
+        v, h = names[-1] if self.number(0, 2) else self.pick(names), ctx.digest
         if v.type == "bool":
             return [f"if {v.name}:", f"    {h} = {h} % 100 + {self.number(1, 99)}"]
         if v.type == "int64":
@@ -255,8 +262,8 @@ class Statements(Parts):
         else:
             data = self.rng.integers(0 if kind == "uint8" else -9, 10, shape)
         name = self.fresh("v")
-        self.args[name] = np.array(data, DTYPES[kind], order=self.pick("CF"))
-        self.params.append(f"{name}: pk.View{len(shape)}D[pk.{kind}]")
+        self.args[name] = np.array(data, TYPES[kind], order=self.pick("CF"))
+        self.params.append(parameter(name, self.args[name]))
         return name
 
     def inputs(self, ctx) -> None:
@@ -284,12 +291,12 @@ class Statements(Parts):
         return Region(name, kind, parts, *limits, exact=not self.libm or kind not in REALS)
 
     def counters(self) -> list[Counter]:
-        made = []
+        counters = []
         for _ in range(self.number(0, 2)):
             kind = self.pick(["int32", "int64", self.real])
             ops = ("add",) if kind in REALS else self.pick([("add", "sub"), ("max",), ("min",)])
             shape = tuple(self.number(1, 4) for _ in range(self.number(1, 2)))
             name = self.array(kind, shape)
             self.written.append(name)
-            made.append(Counter(name, kind, shape, ops))
-        return made
+            counters.append(Counter(name, kind, shape, ops))
+        return counters

@@ -95,7 +95,7 @@ class Context:
         return replace(self, vars=frozen, breakable=False, acc=None, digest=None, **changes)
 
 
-class Parts:
+class Expressions:
     """Generator of expressions."""
 
     def __init__(self, draw, real: str, libm: bool) -> None:
@@ -138,11 +138,11 @@ class Parts:
 
     def places(self, ctx: Context, region: Region, depth: int = 1) -> list[str]:
         """Return the indices of an element of the region."""
-        made = []
+        indices = []
         for template, extent in region.parts:
             hole = self.index(ctx, extent, depth) if extent else ""
-            made.append(template.format(hole if template == "{}" else f"({hole})"))
-        return made
+            indices.append(template.format(hole if template == "{}" else f"({hole})"))
+        return indices
 
     def element(self, ctx: Context, region: Region, depth: int = 1) -> str:
         """Return ``view[i][j]`` inside the region."""
@@ -150,22 +150,22 @@ class Parts:
 
     def load(self, ctx: Context, types: tuple[str, ...], depth: int, exact: bool = True) -> E | None:
         """Return an element of some view of one of the types, or None if there is none."""
-        found = [r for r in ctx.readable + ctx.targets if r.type in types and (r.exact or not exact)]
-        if not found:
+        regions = [r for r in ctx.readable + ctx.targets if r.type in types and (r.exact or not exact)]
+        if not regions:
             return None
-        r = self.pick(found)
+        r = self.pick(regions)
         self.reads.add(r.view)
         kind = "int32" if r.type == "uint8" else r.type
         return E(self.element(ctx, r, min(depth, 1)), kind, r.lo, r.hi, exact=r.exact)
 
     def name(self, ctx: Context, types: tuple[str, ...], exact: bool = True, **limits) -> E | None:
         """Return a visible scalar or None; `limits` may ask for lo >=, hi <=, and a name that is `fixed`."""
-        found = [v for v in ctx.vars if v.type in types and (v.exact or not exact)]
-        found = [v for v in found if v.lo >= limits.get("lo", -(2**63)) and v.hi <= limits.get("hi", 2**63)]
-        found = [v for v in found if not limits.get("fixed") or (not v.mutable and v.name.isidentifier())]
-        if not found:
+        names = [v for v in ctx.vars if v.type in types and (v.exact or not exact)]
+        names = [v for v in names if v.lo >= limits.get("lo", -(2**63)) and v.hi <= limits.get("hi", 2**63)]
+        names = [v for v in names if not limits.get("fixed") or (not v.mutable and v.name.isidentifier())]
+        if not names:
             return None
-        v = self.pick(found)
+        v = self.pick(names)
         return E(v.name, v.type, v.lo, v.hi, exact=v.exact)
 
     def integer(self, ctx: Context, depth: int = 2, kind: str = "int32") -> E:
@@ -193,7 +193,7 @@ class Parts:
         b = self.integer(ctx, depth - 1, kind)
         if a.bare and b.bare:
             return a
-        made = "int64" if "int64" in (a.type, b.type) else "int32"
+        wider = "int64" if "int64" in (a.type, b.type) else "int32"
         if op == "*" and max(abs(a.lo), abs(a.hi), abs(b.lo), abs(b.hi)) > LIMIT["int32"]:
             return a
         corners = {
@@ -201,9 +201,9 @@ class Parts:
             "-": [a.lo - b.hi, a.hi - b.lo],
             "*": [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)],
         }.get(op) or self.bitwise(op, a, b)
-        if max(map(abs, corners)) > LIMIT[made]:
+        if max(map(abs, corners)) > LIMIT[wider]:
             return a
-        return E(f"({a.text} {op} {b.text})", made, min(corners), max(corners), minus=op == "-")
+        return E(f"({a.text} {op} {b.text})", wider, min(corners), max(corners), minus=op == "-")
 
     def bitwise(self, op: str, a: E, b: E) -> list[int]:
         top = 1 << max(int(v).bit_length() for v in (a.lo, a.hi, b.lo, b.hi))
@@ -293,10 +293,10 @@ class Parts:
 
     def call(self, ctx: Context, kind: str, depth: int) -> E | None:
         """Return a call of one of the functions drawn before, or None if there is none."""
-        found = [f for f in self.functions if f[2].type == kind]
-        if not found:
+        functions = [f for f in self.functions if f[2].type == kind]
+        if not functions:
             return None
-        name, params, result = self.pick(found)
+        name, params, result = self.pick(functions)
         args = [self.argument(ctx, p, depth) for p in params]
         return replace(result, text=f"{name}({', '.join(args)})")
 

@@ -3,13 +3,14 @@
 import functools
 from dataclasses import replace
 
-from tests.engine.program_parts import NAMES, READ, Context, Region, Var
-from tests.engine.program_statements import Statements, indent
+from tests.engine.programs.expressions import NAMES, READ, Context, Region, Var
+from tests.engine.programs.program import indent
+from tests.engine.programs.statements import Statements
 
 BARRIER = "team.team_barrier()"
 
 
-class Team(Statements):
+class Teams(Statements):
     """Generator of the body of a team policy.
 
     The shared regions (the outputs that a team owns, and scratch) are n_rows * n_cols elements each.  `state` holds the

@@ -1,5 +1,7 @@
 """L0 texts with one fault each, and the code with which the checker must reject each text."""
 
+from tests.engine.programs.program import indent, write
+
 FAULTS: list[tuple[str, str]] = []
 
 VIEWS = "x: pk.View1D[pk.double], m: pk.View2D[pk.double], k: pk.View1D[pk.int32]"
@@ -9,29 +11,26 @@ DRAIN = ["def drain(t: int):", "    x[t] = s[7 - t]", "pk.parallel_for(pk.TeamTh
 BARRIER = "team.team_barrier()"
 
 
-def text(signature: str, lines: list[str], functions: str = "", scratch: str = "") -> str:
-    decorator = f"@pk.workunit(scratch=[{scratch}])" if scratch else "@pk.workunit"
-    body = "\n".join("    " + line for line in lines)
-    return f"import pykokkos as pk\nfrom typing import List\n{functions}{decorator}\ndef w({signature}):\n{body}\n"
-
-
-def over(code: str, *lines: str, extra: str = "n: int, a: pk.double, flag: bool", functions: str = "") -> None:
+def over(
+    code: str, *lines: str, extra: str = "n: int, a: pk.double, flag: bool", functions: tuple[str, ...] = ()
+) -> None:
     """Add a fault in the body of a range policy over `i`."""
-    FAULTS.append((code, text(f"i: int, {VIEWS}, {extra}", list(lines), functions)))
+    FAULTS.append((code, write(f"i: int, {VIEWS}, {extra}", lines, functions)))
 
 
-def team(code: str, *lines: str, extra: str = "n: int, a: pk.double", scratch: str = "(float, lambda p: 8)") -> None:
+def team_text(*lines: str, extra: str = "n: int, a: pk.double", scratch: str = "(float, lambda p: 8)") -> str:
+    """Return a text with a team policy."""
+    return write(f"team: pk.TeamMember, {VIEWS}, {extra}", lines, scratch=scratch)
+
+
+def team(code: str, *lines: str, **options: str) -> None:
     """Add a fault in the body of a team policy."""
-    FAULTS.append((code, text(f"team: pk.TeamMember, {VIEWS}, {extra}", list(lines), scratch=scratch)))
+    FAULTS.append((code, team_text(*lines, **options)))
 
 
 def function(code: str, lines: str, call: str = "f(a)") -> None:
     """Add a fault in a function."""
-    over(code, f"x[i] = {call}", functions=f"@pk.function\n{lines}\n")
-
-
-def indented(lines: list[str]) -> list[str]:
-    return ["    " + line for line in lines]
+    over(code, f"x[i] = {call}", functions=("@pk.function", lines))
 
 
 # K001: outside the grammar
@@ -67,18 +66,22 @@ for line in (
     over("K001", line)
 team("K001", "r: int = team.team_rank()")
 team("K001", "def f(t: int, u: int):", "    x[t] = a", "pk.parallel_for(pk.TeamThreadMDRange(team, 2, 2), f)")
-FAULTS.append(("K001", text("i: int, x: pk.View1D[pk.real]", ["x[i] = 1.0"])))
-FAULTS.append(("K001", text("i: int, x: pk.View5D[pk.double]", ["x[i][0][0][0][0] = 1.0"])))
-FAULTS.append(("K001", text("i: pk.int64, x: pk.View1D[pk.double]", ["x[i] = 1.0"])))
-FAULTS.append(("K001", text("i: int, x: pk.View1D[pk.double]", ["x[i] = C"], "C = 2.0\n")))
+FAULTS.append(("K001", write("i: int, x: pk.View1D[pk.real]", ["x[i] = 1.0"])))
+FAULTS.append(("K001", write("i: int, x: pk.View5D[pk.double]", ["x[i][0][0][0][0] = 1.0"])))
+FAULTS.append(("K001", write("i: pk.int64, x: pk.View1D[pk.double]", ["x[i] = 1.0"])))
+FAULTS.append(("K001", write("i: int, x: pk.View1D[pk.double]", ["x[i] = C"], ("C = 2.0",))))
 
 # K002: declarations
-FAULTS.append(("K002", text("i: int, x", ["x[i] = 1.0"])))
+FAULTS.append(("K002", write("i: int, x", ["x[i] = 1.0"])))
 over("K002", "b = a", "x[i] = b")
 over("K002", "b: pk.double", "x[i] = a")
 over("K002", "b: pk.double = a", "b: pk.double = 2.0", "x[i] = b")
 over("K002", "if flag:", "    b: pk.double = a", "x[i] = b")
 over("K002", "x[i] = b", "b: pk.double = a", "x[i] += b")
+# inner bodies that read a name that is declared below, before their use or after their use
+EARLY = ["def early(t: int):", "    x[t] = later"]
+team("K002", *EARLY, "later: pk.double = a", "pk.parallel_for(pk.TeamThreadRange(team, n), early)")
+team("K002", *EARLY, "pk.parallel_for(pk.TeamThreadRange(team, n), early)", "later: pk.double = a")
 function("K002", "def f(v) -> pk.double:\n    return v")
 
 # K003: names
@@ -152,9 +155,9 @@ over("K007", "i = 2")
 over("K008", "x[i] = pk.fmax(a, y=1.0)")
 function("K008", "def f(v: pk.double) -> pk.double:\n    return v", "f(v=a)")
 function("K008", "def f(v: pk.double = 1.0) -> pk.double:\n    return v")
-FAULTS.append(("K008", text("i: int, *, x: pk.View1D[pk.double]", ["x[i] = 1.0"])))
-FAULTS.append(("K008", text("i: int, x: pk.View1D[pk.double], n: int = 2", ["x[i] = 1.0"])))
-FAULTS.append(("K008", text("i: int, x: pk.View1D[pk.double], *rest", ["x[i] = 1.0"])))
+FAULTS.append(("K008", write("i: int, *, x: pk.View1D[pk.double]", ["x[i] = 1.0"])))
+FAULTS.append(("K008", write("i: int, x: pk.View1D[pk.double], n: int = 2", ["x[i] = 1.0"])))
+FAULTS.append(("K008", write("i: int, x: pk.View1D[pk.double], *rest", ["x[i] = 1.0"])))
 team("K008", "def f(t: int):", "    x[t] = a", "pk.parallel_for(pk.TeamThreadRange(team, n), f, scale=2.0)")
 
 # K010: indices
@@ -191,14 +194,16 @@ team("K012", *BODY, "def g(u: int):", "    pk.parallel_for(pk.ThreadVectorRange(
      "pk.parallel_for(pk.TeamThreadRange(team, 1), f)", BARRIER,
      "pk.parallel_for(pk.TeamThreadRange(team, 1), g)")  # fmt: skip
 
+team("K012", SCRATCH, *FILL, BARRIER, *DRAIN, "c: pk.double = pk.parallel_reduce(pk.TeamThreadRange(team, n), drain)")
+
 # K013: levels
 team("K013", *BODY, "pk.parallel_for(pk.ThreadVectorRange(team, n), f)")
-NESTED = ["def g(u: int):", *indented(BODY), "    pk.parallel_for(pk.TeamThreadRange(team, n), f)"]
+NESTED = ["def g(u: int):", *indent(BODY), "    pk.parallel_for(pk.TeamThreadRange(team, n), f)"]
 team("K013", *NESTED, "pk.parallel_for(pk.TeamThreadRange(team, n), g)")
 team("K013", *BODY[:1], "    team.team_barrier()", *BODY[1:], "pk.parallel_for(pk.TeamThreadRange(team, n), f)")
 SINGLE = ["def once():", "    x[0] = a"]
 team("K013", *SINGLE, "pk.single(pk.PerThread(team), once)")
-team("K013", "def g(u: int):", *indented(SINGLE), "    pk.single(pk.PerTeam(team), once)",
+team("K013", "def g(u: int):", *indent(SINGLE), "    pk.single(pk.PerTeam(team), once)",
      "pk.parallel_for(pk.TeamThreadRange(team, n), g)")  # fmt: skip
 team("K013", *SINGLE[:1], "    team.team_barrier()", "pk.single(pk.PerTeam(team), once)")
 
@@ -208,13 +213,13 @@ team("K014", "if n > 2:", "    pk.atomic_add(x, [0], a)")
 team("K014", "for j in range(n):", "    r: int = pk.atomic_fetch_add(k, [0], 1)")
 SUM = ["def part(v: int, acc: pk.Acc[pk.double]):", "    acc += m[0][v]"]
 REDUCE = "b: pk.double = pk.parallel_reduce(pk.ThreadVectorRange(team, n), part)"
-ROW = ["def row(t: int):", *indented([*SUM, REDUCE])]
+ROW = ["def row(t: int):", *indent([*SUM, REDUCE])]
 team("K014", *ROW, "    x[t] = b", "pk.parallel_for(pk.TeamThreadRange(team, n), row)")
 
 # K015: accumulators
 REDUCING = f"i: int, acc: pk.Acc[pk.double], {VIEWS}, a: pk.double"
-FAULTS += [("K015", text(REDUCING, [x])) for x in ("acc -= a", "acc = a", "if a > acc: acc += a", "x[i] = acc")]
-FAULTS.append(("K015", text("i: int, acc: pk.Acc[bool], n: int", ["acc += n > 1"])))
+FAULTS += [("K015", write(REDUCING, [x])) for x in ("acc -= a", "acc = a", "if a > acc: acc += a", "x[i] = acc")]
+FAULTS.append(("K015", write("i: int, acc: pk.Acc[bool], n: int", ["acc += n > 1"])))
 TOTAL = "pk.parallel_reduce(pk.TeamThreadRange(team, n), part"
 team("K015", *SUM, f"b: pk.float = {TOTAL})")
 team("K015", *SUM, f"{TOTAL})")
@@ -225,7 +230,7 @@ team("K015", "def part(v: int, acc: pk.Acc[pk.double]):", "    acc *= a", f"b: p
 # K016: barriers
 team("K016", SCRATCH, *FILL, *DRAIN)
 team("K016", SCRATCH, *FILL, "if n > 2:", f"    {BARRIER}", *DRAIN)
-team("K016", SCRATCH, "for r in range(2):", *indented([*FILL, BARRIER, *DRAIN]))
+team("K016", SCRATCH, "for r in range(2):", *indent([*FILL, BARRIER, *DRAIN]))
 team("K016", SCRATCH, *FILL, "b: pk.double = s[0]", "def put():", "    x[0] = b", "pk.single(pk.PerTeam(team), put)")
 team("K016", SCRATCH, *FILL, "def put():", "    x[0] = s[0]", "pk.single(pk.PerTeam(team), put)")
 team("K016", SCRATCH, *FILL, "def part(v: int, acc: pk.Acc[pk.double]):", "    acc += s[v]", f"b: pk.double = {TOTAL})")
@@ -233,8 +238,16 @@ team("K016", SCRATCH, *FILL, BARRIER, *DRAIN, "def put():", "    s[0] = 2.0", "p
 # the barrier is not on every path: the loop may run zero times, or be left before the barrier
 team("K016", SCRATCH, *FILL, "for r in range(n):", f"    {BARRIER}", *DRAIN)
 team("K016", SCRATCH, *FILL, "for r in range(2):", "    if n > 2:", "        break", f"    {BARRIER}", *DRAIN)
-team("K016", SCRATCH, "for r in range(2):", *indented([*FILL, BARRIER, *DRAIN]), "    if n > 2:", "        continue",
+team("K016", SCRATCH, "for r in range(2):", *indent([*FILL, BARRIER, *DRAIN]), "    if n > 2:", "        continue",
      f"    {BARRIER}")  # fmt: skip
+team("K016", SCRATCH, *FILL, "r: int = 0", "while r < n:", f"    {BARRIER}", "    r += 1", *DRAIN)
+team("K016", SCRATCH, *FILL, "if n > 2:", f"    {BARRIER}", "elif n > 1:", "    c: int = 2", "else:",
+     f"    {BARRIER}", *DRAIN)  # fmt: skip
+team("K016", SCRATCH, *FILL, "for r in range(2):", "    for q in range(2):", "        if n > 2:", "            break",
+     f"        {BARRIER}", *DRAIN)  # fmt: skip
+# the second turn meets the end of the first
+AGAIN = [line.replace("fill", "refill") for line in FILL]
+team("K016", SCRATCH, *FILL, BARRIER, "for r in range(n):", *indent([*DRAIN, BARRIER, *AGAIN]))
 
 # K017: one element, all lanes
 over("K017", "x[0] = a")
@@ -249,11 +262,24 @@ team("K017", "def g(t: int):", "    def f(v: int):", "        x[t] = a",
 # K018: scratch
 USE = [*FILL, BARRIER, *DRAIN]
 team("K018", SCRATCH, *USE, scratch="")
-team("K018", "for r in range(1):", *indented([SCRATCH, *USE]))
+team("K018", "for r in range(1):", *indent([SCRATCH, *USE]))
 team("K018", SCRATCH.replace("1D", "2D").replace(", 8)", ", 8, 1)"), BARRIER)
 team("K018", SCRATCH.replace("scratch(0)", "scratch(1)"), *USE)
 team("K018", SCRATCH, *USE, extra="team_size: int, a: pk.double")
 team("K018", SCRATCH, SCRATCH.replace("s:", "s2:"), *USE)
+# sizes are integer arithmetic
+for entry in (
+    "(float, lambda p: 8.0)",
+    "(float, lambda p: p.n ** 2)",
+    "(float, lambda p: p.a)",
+    "(float, lambda p: p.team_size)",
+    "(float, lambda p: q.n)",
+    "(float, lambda p: __import__('os').getpid())",
+    "(float, lambda p: p.n.real)",
+    "(bool, lambda p: 8)",
+    "8",
+):
+    team("K018", SCRATCH, *USE, scratch=entry)
 
 # K019: scans
 SCAN = "def f(j: int, acc: pk.Acc[pk.int32], last: bool):"
@@ -261,9 +287,9 @@ SCANNED = "b: pk.int32 = pk.parallel_scan(pk.TeamThreadRange(team, n), f)"
 team("K019", SCAN, "    x[j] = a", "    acc += k[j]", SCANNED)
 team("K019", SCAN, "    acc += k[j]", "    if last or j > 2:", "        x[j] = a", SCANNED)
 team("K019", SCAN, "    pk.atomic_add(x, [0], a)", "    acc += k[j]", SCANNED)
-team("K019", "def g(t: int):", *indented([SCAN, "    acc += k[j]", SCANNED.replace("TeamThread", "ThreadVector")]),
+team("K019", "def g(t: int):", *indent([SCAN, "    acc += k[j]", SCANNED.replace("TeamThread", "ThreadVector")]),
      "pk.parallel_for(pk.TeamThreadRange(team, n), g)")  # fmt: skip
-FAULTS.append(("K019", text(f"i: int, acc: pk.Acc[pk.int32], last: bool, {VIEWS}", ["k[i] = 2", "acc += 1"])))
+FAULTS.append(("K019", write(f"i: int, acc: pk.Acc[pk.int32], last: bool, {VIEWS}", ["k[i] = 2", "acc += 1"])))
 
 # K020: functions
 function("K020", "def f(v: pk.View1D[pk.double]) -> pk.double:\n    return v[0]", "f(x)")
