@@ -9,7 +9,7 @@ m = 0; begin … end - 1 are its places in the list of sources.  A box is (centr
 axis d are at centre d + half side d x place[m - 1][k].
 """
 
-from typing import List
+from typing import List, Tuple
 
 import pykokkos as pk
 
@@ -19,6 +19,12 @@ from parki.kernels.particles import add_sources
 real = pk.double
 NP = 0  # parameters of a source that are the same for all sources
 N1 = 9  # proxy points of a source cluster per direction
+
+
+@pk.function
+def numbers(item: pk.View2D[pk.int32], b: int) -> Tuple[int, int, int, int, int, int]:
+    """Return the numbers of item b."""
+    return item[b][0], item[b][1], item[b][2], item[b][3], item[b][4], item[b][5]
 
 
 @pk.function
@@ -41,13 +47,7 @@ def ranges(
 
     A pair coincides if its squared distance is at most `tiny` times the target's squared distance from the origin.
     """
-    b: int = team.league_rank()
-    node: int = item[b][0]
-    first: int = item[b][1]
-    count: int = item[b][2]
-    m: int = item[b][3]
-    j_begin: int = item[b][4]
-    j_end: int = item[b][5]
+    node, first, count, m, j_begin, j_end = numbers(item, team.league_rank())
 
     def target(t: int):
         i: int = first + t
@@ -87,16 +87,9 @@ def grids(
     the charges of every point.  Only boxes are double, so that little accuracy is lost where `real` is float.  Clusters
     are apart from their targets, so no pair coincides.
     """
-    b: int = team.league_rank()
-    node: int = item[b][0]
-    first: int = item[b][1]
-    count: int = item[b][2]
-    m: int = item[b][3]
-    j_begin: int = item[b][4]
-    j_end: int = item[b][5]
+    node, first, count, m, j_begin, j_end = numbers(item, team.league_rank())
 
     def target(t: int):
-        i: int = first + t
         x: real = 0.0
         y: real = 0.0
         z: real = 0.0
@@ -106,9 +99,9 @@ def grids(
             y = real(box[node][4]) * place[m - 1][proxy(t, m, 1)]
             z = real(box[node][5]) * place[m - 1][proxy(t, m, 2)]
         else:
-            x = xt[0][i]
-            y = xt[1][i]
-            z = xt[2][i]
+            x = xt[0][first + t]
+            y = xt[1][first + t]
+            z = xt[2][first + t]
         total: List[real] = [0.0] * NU
         far: List[real] = [0.0] * NF
         s: List[real] = [0.0] * NS
@@ -142,6 +135,6 @@ def grids(
             for k in range(NU):
                 total[k] += acc[k]
         for k in range(NU):
-            u[k][i] += total[k]
+            u[k][first + t] += total[k]
 
     pk.parallel_for(pk.TeamThreadRange(team, count), target)

@@ -26,7 +26,7 @@ def enter(
     """Set `given` to the values of sources in their frames, in the unit box; 0 in lanes without a box."""
     b: int = team.league_rank()
 
-    def one(k: int):
+    def line(k: int):
         def lane(i: int):
             v: real = 0.0
             if box[b][i] >= 0:
@@ -39,7 +39,7 @@ def enter(
 
         pk.parallel_for(pk.ThreadVectorRange(team, LANES), lane)
 
-    pk.parallel_for(pk.TeamThreadRange(team, rows), one)
+    pk.parallel_for(pk.TeamThreadRange(team, rows), line)
 
 
 @pk.workunit
@@ -160,7 +160,7 @@ def leave(
     """Add the values of targets, turned back from their frames, to phi[component][box points + point]."""
     b: int = team.league_rank()
 
-    def one(k: int):
+    def line(k: int):
         def lane(i: int):
             if box[b][i] >= 0:
                 o: int = frame[b][i]
@@ -171,4 +171,4 @@ def leave(
 
         pk.parallel_for(pk.ThreadVectorRange(team, LANES), lane)
 
-    pk.parallel_for(pk.TeamThreadRange(team, rows), one)
+    pk.parallel_for(pk.TeamThreadRange(team, rows), line)

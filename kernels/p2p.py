@@ -10,7 +10,7 @@ coef = the polynomials of the far parts one after another, highest degree first;
 u[r NU + k] belongs to right-hand side r.
 """
 
-from typing import List
+from typing import List, Tuple
 
 import pykokkos as pk
 
@@ -20,6 +20,13 @@ real = pk.double
 TARGETS = 32  # targets that fit in scratch; a larger batch is taken in parts
 LANES = 4  # lanes that share a target, a power of two
 TILE = 64  # sources in scratch
+
+
+@pk.function
+def constants(cells: pk.View1D[pk.int32], lattice: pk.View1D[real]) -> Tuple[int, real, real]:
+    """Return the cells along z, the squared cutoff, and the factor of a squared distance in the far parts."""
+    rc2: real = lattice[9] * lattice[9]
+    return cells[2], rc2, 2.0 / rc2
 
 
 @pk.workunit
@@ -32,16 +39,13 @@ def p2p_gm_1d(
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
-    n2: int = cells[2]
-    rc2: real = lattice[9] * lattice[9]
-    scale: real = 2.0 / rc2
+    n2, rc2, scale = constants(cells, lattice)
     first_slab, across, columns = all_columns(bound, b, nt, lattice)
 
     def target(t: int):
-        i: int = t_begin + t
-        x: real = xt[0][i]
-        y: real = xt[1][i]
-        z: real = xt[2][i]
+        x: real = xt[0][t_begin + t]
+        y: real = xt[1][t_begin + t]
+        z: real = xt[2][t_begin + t]
         acc: List[real] = [0.0] * SUMS
         for column in range(columns):
             column_in_reach, row, lowest, highest, x_shift, y_shift, z_move = nth_column(
@@ -55,7 +59,7 @@ def p2p_gm_1d(
                     for e in range(e_begin, e_end):
                         add_source(x - x_shift, y - y_shift, z - z_shift, src, e, coef, rc2, scale, tiny, acc)
         for k in range(SUMS):
-            u[k][i] = acc[k]
+            u[k][t_begin + t] = acc[k]
 
     pk.parallel_for(pk.TeamThreadRange(team, nt), target)
 
@@ -70,9 +74,7 @@ def p2p_gm_2d(
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     t_end: int = batch[b][1]
-    n2: int = cells[2]
-    rc2: real = lattice[9] * lattice[9]
-    scale: real = 2.0 / rc2
+    n2, rc2, scale = constants(cells, lattice)
     first_slab, across, columns = all_columns(bound, b, t_end - t_begin, lattice)
     part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TARGETS * SUMS * LANES)
     for first in range(t_begin, t_end, TARGETS):
@@ -128,9 +130,7 @@ def p2p_sm_1d(
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
-    n2: int = cells[2]
-    rc2: real = lattice[9] * lattice[9]
-    scale: real = 2.0 / rc2
+    n2, rc2, scale = constants(cells, lattice)
     first_slab, across, columns = all_columns(bound, b, nt, lattice)
     tile: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TILE * WIDTH)
 

@@ -45,7 +45,7 @@ def fold(
     """
     q: int = team.league_rank()
 
-    def one(e: int):
+    def orbit_values(e: int):
         o: int = e % orbits
         first: int = e // orbits * points
 
@@ -62,7 +62,7 @@ def fold(
 
         pk.parallel_for(pk.ThreadVectorRange(team, 8), sibling)
 
-    pk.parallel_for(pk.TeamThreadRange(team, work), one)
+    pk.parallel_for(pk.TeamThreadRange(team, work), orbit_values)
 
 
 @pk.workunit
@@ -73,7 +73,7 @@ def unfold(
     """Unfold class values to surface values; own[o] has the points of an orbit, and -1 for repeated points."""
     q: int = team.league_rank()
 
-    def one(e: int):
+    def point_values(e: int):
         o: int = e % orbits
         first: int = e // orbits * points
 
@@ -92,7 +92,7 @@ def unfold(
 
         pk.parallel_for(pk.ThreadVectorRange(team, 8), sibling)
 
-    pk.parallel_for(pk.TeamThreadRange(team, work), one)
+    pk.parallel_for(pk.TeamThreadRange(team, work), point_values)
 
 
 @pk.workunit
@@ -107,7 +107,7 @@ def fold_children(
     """
     q: int = team.league_rank()
 
-    def one(e: int):
+    def family(e: int):
         k: int = e // points
         j: int = e % points
 
@@ -125,7 +125,7 @@ def fold_children(
 
         pk.parallel_for(pk.ThreadVectorRange(team, 8), sibling)
 
-    pk.parallel_for(pk.TeamThreadRange(team, work), one)
+    pk.parallel_for(pk.TeamThreadRange(team, work), family)
 
 
 @pk.workunit
@@ -136,7 +136,7 @@ def unfold_children(
     """Add unfolded values to the surface values of the 8 children of each sibling; arguments as in `fold_children`."""
     q: int = team.league_rank()
 
-    def one(e: int):
+    def children(e: int):
         k: int = e // points
         j: int = e % points
 
@@ -154,7 +154,7 @@ def unfold_children(
 
         pk.parallel_for(pk.ThreadVectorRange(team, 8), sibling)
 
-    pk.parallel_for(pk.TeamThreadRange(team, work), one)
+    pk.parallel_for(pk.TeamThreadRange(team, work), children)
 
 
 @pk.function

@@ -96,6 +96,14 @@ def piece_count(team: pk.TeamMember, record: pk.View2D[real], piece: pk.View2D[p
     pk.single(pk.PerTeam(team), store)
 
 
+@pk.function
+def put(record: pk.View2D[real], i: int, out: pk.View1D[real], q: pk.int64) -> None:
+    """Store record i from out[q] on."""
+    out[q] = record[i][0]
+    out[q + 1] = record[i][1]
+    out[q + 2] = record[i][2]
+
+
 @pk.workunit(scratch=[(real, lambda p: 2 * SLOTS), (pk.int32, lambda p: 8)])
 def piece_place(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[pk.int32], piece: pk.View2D[pk.int32],
                 code: pk.View1D[pk.uint8], at: pk.View2D[pk.int32], count: pk.View2D[pk.int32], out: pk.View1D[real],
@@ -122,9 +130,7 @@ def piece_place(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[p
                 if c < 4:
                     p: pk.int64 = at[k][c] + ((acc >> (16 * c)) & 65535)
                     q: pk.int64 = 3 * p
-                    out[q] = record[i][0]
-                    out[q + 1] = record[i][1]
-                    out[q + 2] = record[i][2]
+                    put(record, i, out, q)
                     order_out[p] = order[i]
             acc += v
 
@@ -141,9 +147,7 @@ def piece_place(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[p
                 if c > 3:
                     p: pk.int64 = at[k][c] + ((acc >> (16 * (c - 4))) & 65535)
                     q: pk.int64 = 3 * p
-                    out[q] = record[i][0]
-                    out[q + 1] = record[i][1]
-                    out[q + 2] = record[i][2]
+                    put(record, i, out, q)
                     order_out[p] = order[i]
             acc += v
 
@@ -159,9 +163,7 @@ def piece_place(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[p
                 next_at[c] = p + 1
                 q: pk.int64 = p
                 q = 3 * q
-                out[q] = record[i][0]
-                out[q + 1] = record[i][1]
-                out[q + 2] = record[i][2]
+                put(record, i, out, q)
                 order_out[p] = order[i]
 
         pk.single(pk.PerTeam(team), place)

@@ -352,6 +352,7 @@ class TaskMethod(FreeMethod):
     """A method of summation in free space whose sums may run as tasks."""
 
     options: ToleranceOptions
+    runtimes: ClassVar[Mapping[str, Callable[[str, int], None]]] = {}  # checks of schedule and workers by prefix
 
     def in_space(self, space: Space) -> Self:
         """Return the method in a space.
@@ -359,11 +360,14 @@ class TaskMethod(FreeMethod):
         Raises
         ------
         ValueError
-            For a schedule of tasks in a space without tasks.
+            For a schedule of tasks where there are none, and for one whose runtime system is missing.
         """
         schedule = self.options.schedule
         if self.options.tasks and not (space.pick(True, False) and space.engine == "parki"):
             raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
+        for prefix, check in self.runtimes.items():
+            if schedule.startswith(prefix):
+                check(schedule, spaces.workers(space))
         return super().in_space(space)
 
     def describe(self, problem: FreeProblem, parameters: Any, prediction: Prediction) -> dict[str, str]:

@@ -13,6 +13,6 @@ NOUT = 1
 def multiply(
     kx: real, ky: real, kz: real, nx: real, ny: real, nz: real, g: real, v: List[real], w: List[real]
 ) -> None:  # fmt: skip
-    """Set w to the multiplied mode v."""
+    """Set w to -i g (k.v)."""
     w[0] = g * (kx * v[1] + ky * v[3] + kz * v[5])
     w[1] = -(g * (kx * v[0] + ky * v[2] + kz * v[4]))

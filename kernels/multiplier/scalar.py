@@ -13,6 +13,6 @@ NOUT = 1
 def multiply(
     kx: real, ky: real, kz: real, nx: real, ny: real, nz: real, g: real, v: List[real], w: List[real]
 ) -> None:  # fmt: skip
-    """Set w to the multiplied mode v."""
+    """Set w to g v."""
     w[0] = g * v[0]
     w[1] = g * v[1]

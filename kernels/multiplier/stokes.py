@@ -19,7 +19,7 @@ def along(nx: real, ny: real, nz: real, v: List[real]) -> Tuple[real, real]:
 def multiply(
     kx: real, ky: real, kz: real, nx: real, ny: real, nz: real, g: real, v: List[real], w: List[real]
 ) -> None:  # fmt: skip
-    """Set w to the multiplied mode v."""
+    """Set w to g (v - n (n.v))."""
     re, im = along(nx, ny, nz, v)
     w[0] = g * (v[0] - nx * re)
     w[1] = g * (v[1] - nx * im)

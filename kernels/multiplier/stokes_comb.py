@@ -15,7 +15,7 @@ NOUT = 3
 def multiply(
     kx: real, ky: real, kz: real, nx: real, ny: real, nz: real, g: real, v: List[real], w: List[real]
 ) -> None:  # fmt: skip
-    """Set w to the multiplied mode v."""
+    """Set w to g (v - n (n.v) + i k v[3])."""
     re, im = along(nx, ny, nz, v)
     w[0] = g * (v[0] - nx * re - kx * v[7])
     w[1] = g * (v[1] - nx * im + kx * v[6])

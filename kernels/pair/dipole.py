@@ -16,7 +16,7 @@ SCREENED = False
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the potential of a dipole to u."""
     a: real = w * w * w
     if SCREENED:
         a += 2.0 * far[0]

@@ -26,7 +26,7 @@ ROOM = max(NP, 1)
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the chosen ones of phi, its gradient and its virial to u."""
     p: List[real] = [0.0] * ROOM
     for k in range(NP):
         p[k] = s[1 + k]

@@ -12,7 +12,7 @@ NF = 1
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the flow of a regularised force to u."""
     e2: real = s[3] * s[3]
     s2: real = r2 + e2
     v: real = pk.rsqrt(s2)

@@ -12,7 +12,7 @@ NF = 1
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the flow of a torque to u."""
     a: real = w * w * w
     u[0] += a * (s[1] * dz - s[2] * dy)
     u[1] += a * (s[2] * dx - s[0] * dz)

@@ -16,7 +16,7 @@ NF = 1
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the velocity due to the force on a sphere to u."""
     half: real = 0.5 / s[3]
     v: real = pk.fmin(w, half)  # keeps the formula of separate spheres finite where its result is not used
     av2: real = 2.0 * (s[3] * v) * (s[3] * v)

@@ -16,7 +16,7 @@ SCREENED = False
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the flow of a force and of a pair q, n to u."""
     w2: real = w * w
     w3: real = w2 * w
     rf: real = dx * s[0] + dy * s[1] + dz * s[2]

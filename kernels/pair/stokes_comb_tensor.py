@@ -15,7 +15,7 @@ NF = 1
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the flow of a force and of a tensor S to u."""
     w2: real = w * w
     w3: real = w2 * w
     tx: real = dx * s[3] + dy * s[4] + dz * s[5]

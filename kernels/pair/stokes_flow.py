@@ -34,7 +34,7 @@ NF = 1
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the chosen fields of the chosen sources to u."""
     w2: real = w * w
     w3: real = w2 * w
     g: real = 0.0  # factor of r

@@ -17,7 +17,7 @@ SCREENED = False
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the velocity gradient of a force to u."""
     w2: real = w * w
     b: real = w2 * w
     a: real = -b

@@ -12,7 +12,7 @@ NF = 1
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    """Add the flow of a tensor S to u."""
     w2: real = w * w
     tx: real = dx * s[0] + dy * s[1] + dz * s[2]
     ty: real = dx * s[1] + dy * s[3] + dz * s[4]

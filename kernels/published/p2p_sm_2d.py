@@ -5,6 +5,7 @@ from typing import List
 import pykokkos as pk
 
 from parki.kernels.near import SUMS, WIDTH, add_staged, all_columns, nth_column, run
+from parki.kernels.p2p import constants
 
 real = pk.double
 TARGETS = 32  # targets that fit in scratch; a larger batch is taken in parts
@@ -22,9 +23,7 @@ def p2p_sm_2d(
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     t_end: int = batch[b][1]
-    n2: int = cells[2]
-    rc2: real = lattice[9] * lattice[9]
-    scale: real = 2.0 / rc2
+    n2, rc2, scale = constants(cells, lattice)
     first_slab, across, columns = all_columns(bound, b, t_end - t_begin, lattice)
     tile: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TILE * WIDTH)
     part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TARGETS * SUMS * LANES)

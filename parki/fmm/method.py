@@ -7,14 +7,14 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine, ranks, scaling
 from parki.arrays import Array, to_host
-from parki.engine import Space, spaces
+from parki.engine import spaces
 from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, scheduling, surfaces, work
 from parki.fmm.balance import Cloud
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
@@ -96,25 +96,13 @@ class Fmm(TaskMethod):
     comm: ClassVar[Any] = None  # None: a sum of one process
     reach = params.REACH
     phases, planned = PHASES, PLANNED
+    runtimes: ClassVar = {starpu.PREFIX: starpu.check}
 
     @cached_property
     def asked(self) -> float | None:
         """Return the tolerance of the options, None where the order is given."""
         o = self.options
         return params.TOLERANCE if o.tolerance is None and o.order is None else o.tolerance
-
-    def in_space(self, space: Space) -> Self:
-        """Return the method in a space.
-
-        Raises
-        ------
-        ValueError
-            For a schedule of tasks where there are none, and for a StarPU schedule without StarPU.
-        """
-        placed, schedule = super().in_space(space), self.options.schedule
-        if schedule.startswith(starpu.PREFIX):
-            starpu.check(schedule, spaces.workers(space))
-        return placed
 
     def asked_space(self, points: Any) -> tuple[Any, int | None]:
         """Return the space of the options (of several spaces, the one with the plan's arrays), and its threads."""

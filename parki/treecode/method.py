@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Treecode(TaskMethod):
     options: TreecodeOptions
     reach = params.REACH
     phases, planned = PHASES, PLANNED
+    runtimes: ClassVar = {starpu.PREFIX: starpu.check}
 
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Parameters:
@@ -130,19 +131,6 @@ class Treecode(TaskMethod):
             there = sum(a.nbytes for a in needed.handles if a.values is not None)
             clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
             memory.require(needed.nbytes() - there, clusters, ADVICE)
-
-    def in_space(self, space: Space) -> Self:
-        """Return the method in a space.
-
-        Raises
-        ------
-        ValueError
-            For a schedule of tasks where there are none, and for a StarPU schedule without StarPU.
-        """
-        placed, schedule = super().in_space(space), self.options.schedule
-        if schedule.startswith(starpu.PREFIX):
-            starpu.check(schedule, spaces.workers(space))
-        return placed
 
     def schedule(self, sums: FreeSum) -> Schedule | None:
         """Return the schedule of a sum that runs as tasks."""

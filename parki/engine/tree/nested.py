@@ -123,7 +123,7 @@ class Nested(Expressions):
         )
 
     def arguments(self, node: ast.FunctionDef) -> list[ast.arg]:
-        """Return the plain annotated parameters of an inner def."""
+        """Return the plain annotated parameters of a function, workunit or inner def."""
         a = node.args
         if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or a.defaults:
             raise self.error("K008", node, f"'{node.name}' has defaults, *args or keyword-only parameters")

@@ -63,15 +63,6 @@ class _Parser(Nested):
         self.planned = [bound_names(node.body, into_defs=False)]
 
     # Signatures -------------------------------------------------------------------------------------------------------
-    def plain_arguments(self, node: ast.FunctionDef) -> list[ast.arg]:
-        a = node.args
-        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or a.defaults:
-            raise self.error("K008", node, f"'{node.name}' has defaults, *args or keyword-only parameters")
-        for arg in a.args:
-            if arg.annotation is None:
-                raise self.error("K002", arg, f"parameter '{arg.arg}' has no annotation")
-        return a.args
-
     def scalar_type(self, node: ast.expr | None, at: ast.AST) -> str:
         if node is None:
             raise self.error("K002", at, "missing annotation")
@@ -86,7 +77,7 @@ class _Parser(Nested):
             raise self.error("K003", node, f"function '{node.name}' has the name of a C function or of another one")
         self.start(node)
         params = []
-        for arg in self.plain_arguments(node):
+        for arg in self.arguments(node):
             if "View" in ast.unparse(arg.annotation):
                 raise self.error("K020", arg, f"function '{node.name}' takes a view", "Pass the elements")
             kind = self.scalar_type(arg.annotation, arg)
@@ -109,7 +100,7 @@ class _Parser(Nested):
     def workunit(self, node: ast.FunctionDef) -> ir.KernelTree:
         self.start(node)
         self.level, self.loops, self.written = "team", 0, set()
-        args = self.plain_arguments(node)
+        args = self.arguments(node)
         if not args:
             raise self.error("K001", node, "a workunit needs an index or a team")
         first = ast.unparse(args[0].annotation)
