@@ -103,8 +103,8 @@ def build(x: Array, leaf_size: int, space: Space, *, aspect: float = ASPECT) -> 
     if not aspect >= 1:
         raise ValueError(f"aspect is {aspect!r}; expected a number of at least 1.")
     points = Passes(x, space)
-    grown = levels.grow([points], MinimalBoxes(int(leaf_size), aspect, x.dtype))
-    return ClusterTree(_nodes(grown), Sorted(*points.result()))
+    tree_levels = levels.grow([points], MinimalBoxes(int(leaf_size), aspect, x.dtype))
+    return ClusterTree(_nodes(tree_levels), Sorted(*points.result()))
 
 
 def workunits(real: np.dtype[Any], space: Space) -> dict[str, engine.Workunit]:
@@ -133,35 +133,35 @@ class MinimalBoxes:
         low, high = level.box
         return (level.count[0] > self.leaf_size) & (low < high).any(axis=1) & (level.depth + 1 < MAX_LEVELS)
 
-    def middles(self, level: Level, at: Ints) -> Array:
+    def middles(self, level: Level, index: Ints) -> Array:
         """Return the places (R, 3) where nodes are cut; points not below go to the upper child.
 
         The place is infinite along axes that are not cut.
         """
-        low, high, count = level.box[0][at], level.box[1][at], level.count[0][at]
+        low, high, count = level.box[0][index], level.box[1][index], level.count[0][index]
         side = 0.5 * high - 0.5 * low  # halves do not overflow
-        most = np.where(count <= 2 * self.leaf_size, 1, np.where(count <= 4 * self.leaf_size, 2, 3))
-        by_length = np.argsort(-side, axis=1, kind="stable")
-        rank = np.argsort(by_length, axis=1, kind="stable")
+        n_axes = np.where(count <= 2 * self.leaf_size, 1, np.where(count <= 4 * self.leaf_size, 2, 3))
+        axes = np.argsort(-side, axis=1, kind="stable")
+        rank = np.argsort(axes, axis=1, kind="stable")
         longest = side.max(axis=1, keepdims=True)
-        cut = (rank == 0) | ((rank < most[:, None]) & (side > longest / self.aspect))
+        cut = (rank == 0) | ((rank < n_axes[:, None]) & (side > longest / self.aspect))
         middle = (0.5 * low + 0.5 * high).astype(self.dtype)
         middle = np.where(middle > low, middle, high)  # neighbouring numbers: the upper one is the middle
         return np.where(cut & (low < high), middle, np.inf).astype(self.dtype)
 
-    def divided(self, sets: Sequence[PointSet], level: Level, at: Ints, total: Ints) -> NDArray[np.bool_]:
+    def divided(self, sets: Sequence[PointSet], level: Level, index: Ints, total: Ints) -> NDArray[np.bool_]:
         """Return True for every node: the middle of a minimal box has points on both sides."""
-        return np.ones(len(at), bool)
+        return np.ones(len(index), bool)
 
-    def children(self, level: Level, above: Ints, octant: Ints, bounds: list[Bounds]) -> Bounds:
+    def children(self, level: Level, parent: Ints, octant: Ints, bounds: list[Bounds]) -> Bounds:
         """Return the minimal boxes of children."""
         return bounds[0]
 
 
-def _nodes(grown: list[Level]) -> ClusterNodes:
+def _nodes(tree_levels: list[Level]) -> ClusterNodes:
     """Join levels."""
-    low, high = levels.columns(grown)
-    topology, spans = levels.topology(grown), levels.spans(grown, 0)
+    low, high = levels.columns(tree_levels)
+    topology, spans = levels.topology(tree_levels), levels.spans(tree_levels, 0)
     leaves = np.flatnonzero(topology["n_children"] == 0)
     leaves = leaves[np.argsort(spans.begin[leaves], kind="stable")].astype(np.int32)
     return ClusterNodes(**topology, begin=spans.begin, end=spans.end, low=low, high=high, leaves=leaves)

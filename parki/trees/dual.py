@@ -65,31 +65,31 @@ def traverse(
     cubes : bool
         Take the radii of cubes around the boxes, so that errors of long and thin boxes do not exceed those of cubes.
     """
-    frontier, grown = _root_pair(targets, sources), GrowingPairs()
+    frontier, pairs = _root_pair(targets, sources), GrowingPairs()
     t_geometry, s_geometry = NodeBalls.of(targets, sources, cubes=cubes)
     t_children, s_children = Children(targets), Children(sources)
     while len(frontier[0]):
-        following = []
-        for at in blocks(len(frontier[0])):
-            t, s = frontier[0][at], frontier[1][at]
+        next_pairs = []
+        for block in blocks(len(frontier[0])):
+            t, s = frontier[0][block], frontier[1][block]
             far = is_far(t_geometry.take(t), s_geometry.take(s), theta, separation * t_geometry.scale)
-            grown.far(t[far], s[far])
+            pairs.far(t[far], s[far])
             t, s = t[~far], s[~far]
             t_leaf, s_leaf = t_children.none[t], s_children.none[s]
             near = t_leaf & s_leaf
-            grown.near(t[near], s[near])
+            pairs.near(t[near], s[near])
             split_t = ~t_leaf & (s_leaf | (t_geometry.radius[t] > s_geometry.radius[s]))
             split_s = ~(split_t | near)
-            following.append(t_children.instead(t[split_t], s[split_t]))
-            following.append(s_children.instead(s[split_s], t[split_s])[::-1])
-        frontier = joined(following)
-    return grown.pairs()
+            next_pairs.append(t_children.instead(t[split_t], s[split_t]))
+            next_pairs.append(s_children.instead(s[split_s], t[split_s])[::-1])
+        frontier = joined(next_pairs)
+    return pairs.pairs()
 
 
 def _root_pair(targets: ClusterNodes, sources: ClusterNodes) -> tuple[Nodes, Nodes]:
     """Return the pair of the roots; none if one of the trees has no points."""
-    both = min(targets.n_points, sources.n_points, 1)
-    return np.zeros(both, np.int32), np.zeros(both, np.int32)
+    count = min(targets.n_points, sources.n_points, 1)
+    return np.zeros(count, np.int32), np.zeros(count, np.int32)
 
 
 def blocks(n: int) -> Iterator[slice]:
@@ -141,8 +141,8 @@ class NodeBalls:
     @classmethod
     def of(cls, *trees: ClusterNodes, cubes: bool = False) -> "list[NodeBalls]":
         """Return the balls of each tree, in one scale; with `cubes` radii are those of cubes around boxes."""
-        most = max(float(np.abs(a).max(initial=0.0)) for tree in trees for a in (tree.low[:1], tree.high[:1]))
-        scale = 2.0 ** -np.clip(np.frexp(most)[1], -1000, 1000)
+        largest = max(float(np.abs(a).max(initial=0.0)) for tree in trees for a in (tree.low[:1], tree.high[:1]))
+        scale = 2.0 ** -np.clip(np.frexp(largest)[1], -1000, 1000)
         radii = [math.sqrt(3) * tree.half.max(axis=1) if cubes else tree.radius for tree in trees]
         balls = [np.column_stack([tree.centre, r]) * scale for tree, r in zip(trees, radii, strict=True)]
         return [cls(ball, np.ascontiguousarray(ball[:, 3]), float(scale)) for ball in balls]
@@ -154,8 +154,8 @@ class NodeBalls:
 
 def is_far(t: NDArray[np.float64], s: NDArray[np.float64], theta: float, separation: float) -> NDArray[np.bool_]:
     """Return whether balls (4, K) are well separated."""
-    apart = t - s
-    distance = np.sqrt(apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2])
+    difference = t - s
+    distance = np.sqrt(difference[0] * difference[0] + difference[1] * difference[1] + difference[2] * difference[2])
     radii = t[3] + s[3]
     far = radii < theta * distance
     if separation > 0 or theta > 1:
@@ -169,7 +169,7 @@ class Children:
     def __init__(self, tree: ClusterNodes) -> None:
         self._first, self._count, self.none = tree.first_child, tree.n_children, tree.is_leaf
 
-    def instead(self, node: Nodes, other: Nodes) -> tuple[Nodes, Nodes]:
+    def instead(self, node: Nodes, partner: Nodes) -> tuple[Nodes, Nodes]:
         """Return every child of each node, paired with the node's partner."""
         count = self._count[node]
-        return spread(self._first[node], count).astype(np.int32), np.repeat(other, count)
+        return spread(self._first[node], count).astype(np.int32), np.repeat(partner, count)

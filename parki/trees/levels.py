@@ -33,7 +33,7 @@ class PointSet(Protocol):
     def count(self, begin: Ints, end: Ints, middle: Array) -> Counted:
         """Count the points of each octant of nodes, cut at `middle` (R, 3)."""
 
-    def place(self, counted: Counted, *, bounds: bool) -> Bounds | None:
+    def place(self, counts: Counted, *, bounds: bool) -> Bounds | None:
         """Sort the points of counted nodes by octant; return the octants' minimal boxes (R, 8, 3) if `bounds`."""
 
     def finish(self, begin: Ints, end: Ints) -> None:
@@ -79,14 +79,14 @@ class SplittingRule(Protocol):
     def splits(self, level: Level) -> NDArray[np.bool_]:
         """Return whether each node is to be split."""
 
-    def middles(self, level: Level, at: Ints) -> Array:
-        """Return the places (R, 3) where the nodes `at` are cut."""
+    def middles(self, level: Level, index: Ints) -> Array:
+        """Return the places (R, 3) where the nodes `index` are cut."""
 
-    def divided(self, sets: Sequence[PointSet], level: Level, at: Ints, total: Ints) -> NDArray[np.bool_]:
-        """Return whether the nodes `at`, with these numbers of points in their octants (R, 8), are split after all."""
+    def divided(self, sets: Sequence[PointSet], level: Level, index: Ints, total: Ints) -> NDArray[np.bool_]:
+        """Return whether the nodes `index`, with `total` (R, 8) points in their octants, are split after all."""
 
-    def children(self, level: Level, above: Ints, octant: Ints, bounds: list[Bounds]) -> tuple[NDArray[Any], ...]:
-        """Return the columns of children: octants of the nodes `above`, with their minimal boxes for each set."""
+    def children(self, level: Level, parent: Ints, octant: Ints, bounds: list[Bounds]) -> tuple[NDArray[Any], ...]:
+        """Return the columns of children: octants of the nodes `parent`, with their minimal boxes for each set."""
 
 
 def grow(sets: Sequence[PointSet], rule: SplittingRule, level: Level | None = None) -> list[Level]:
@@ -95,43 +95,43 @@ def grow(sets: Sequence[PointSet], rule: SplittingRule, level: Level | None = No
     while True:
         levels.append(level)
         split = rule.splits(level)
-        at = np.flatnonzero(split)
-        middle = rule.middles(level, at)
+        index = np.flatnonzero(split)
+        middle = rule.middles(level, index)
         spans = list(zip(sets, level.begin, level.end, strict=True))
-        counted = [s.count(b[at], e[at], middle) for s, b, e in spans]
-        divided = rule.divided(sets, level, at, sum(c.total for c in counted))
-        split[at[~divided]] = False
+        counts = [s.count(b[index], e[index], middle) for s, b, e in spans]
+        mask = rule.divided(sets, level, index, sum(c.total for c in counts))
+        split[index[~mask]] = False
         for s, b, e in spans:
             s.finish(b[~split], e[~split])
-        at, counted = at[divided], [c.only(divided) for c in counted]
-        if not len(at):
+        index, counts = index[mask], [c.only(mask) for c in counts]
+        if not len(index):
             return levels
-        boxes = [s.place(c, bounds=rule.bounds) for s, c in zip(sets, counted, strict=True)]
-        level = _below(level, rule, at, counted, boxes)
+        boxes = [s.place(c, bounds=rule.bounds) for s, c in zip(sets, counts, strict=True)]
+        level = _below(level, rule, index, counts, boxes)
 
 
 def _root(sets: Sequence[PointSet], rule: SplittingRule) -> Level:
     """Return the level of the root."""
     begin, end = [np.zeros(1, np.int32) for _ in sets], [np.array([s.n], np.int32) for s in sets]
     count = [np.array([s.n_all], np.int32) for s in sets]
-    none = np.full(1, -1, np.int32)
-    return Level(np.zeros(1, np.int32), 0, begin, end, count, none, np.zeros(1, np.int32), rule.root(sets))
+    parent = np.full(1, -1, np.int32)
+    return Level(np.zeros(1, np.int32), 0, begin, end, count, parent, np.zeros(1, np.int32), rule.root(sets))
 
 
-def _below(level: Level, rule: SplittingRule, at: Ints, counted: list[Counted], boxes: list[Bounds | None]) -> Level:
-    """Return the octants that have points, of the nodes `at`."""
-    full = sum(c.total for c in counted) > 0
+def _below(level: Level, rule: SplittingRule, index: Ints, counts: list[Counted], boxes: list[Bounds | None]) -> Level:
+    """Return the octants that have points, of the nodes `index`."""
+    full = sum(c.total for c in counts) > 0
     owner, octant = (i.astype(np.int32) for i in np.nonzero(full))
     bounds = [(box[0][full], box[1][full]) for box in boxes if box is not None]
     return Level(
-        level.depth[at[owner]] + np.int32(1),
+        level.depth[index[owner]] + np.int32(1),
         level.first + len(level.parent),
-        [c.begin[full] for c in counted],
-        [c.end[full] for c in counted],
-        [c.total[full] for c in counted],
-        (level.first + at[owner]).astype(np.int32),
+        [c.begin[full] for c in counts],
+        [c.end[full] for c in counts],
+        [c.total[full] for c in counts],
+        (level.first + index[owner]).astype(np.int32),
         octant,
-        rule.children(level, at[owner], octant, bounds),
+        rule.children(level, index[owner], octant, bounds),
     )
 
 

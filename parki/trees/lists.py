@@ -32,25 +32,25 @@ def traverse(
         A well separated source of at most this number of points is near nevertheless, leaf or not: its points cost
         less than its proxy points.
     """
-    some = len(batches.leaves) * min(batches.n_points, sources.n_points, 1)
-    frontier, grown = (batches.leaves[:some], np.zeros(some, np.int32)), GrowingPairs()
+    count = len(batches.leaves) * min(batches.n_points, sources.n_points, 1)
+    frontier, pairs = (batches.leaves[:count], np.zeros(count, np.int32)), GrowingPairs()
     t_geometry, s_geometry = NodeBalls.of(batches, sources, cubes=cubes)
     children, large = Children(sources), sources.count > small
     while len(frontier[0]):
-        following = []
-        for at in blocks(len(frontier[0])):
-            t, s = frontier[0][at], frontier[1][at]
+        next_pairs = []
+        for block in blocks(len(frontier[0])):
+            t, s = frontier[0][block], frontier[1][block]
             far = is_far(t_geometry.take(t), s_geometry.take(s), theta, separation * t_geometry.scale)
             near = np.where(far, ~large[s], children.none[s])
-            grown.near(t[near], s[near])
+            pairs.near(t[near], s[near])
             split, far = ~(far | near), far & ~near
-            grown.far(t[far], s[far])
-            following.append(children.instead(s[split], t[split])[::-1])
-        frontier = joined(following)
-    return grown.pairs()
+            pairs.far(t[far], s[far])
+            next_pairs.append(children.instead(s[split], t[split])[::-1])
+        frontier = joined(next_pairs)
+    return pairs.pairs()
 
 
-def to_leaves(nodes: ClusterNodes, node: Nodes, other: Nodes) -> tuple[Nodes, Nodes]:
+def to_leaves(nodes: ClusterNodes, node: Nodes, partner: Nodes) -> tuple[Nodes, Nodes]:
     """Hand partners of nodes down to the leaves below.
 
     Parameters
@@ -67,7 +67,7 @@ def to_leaves(nodes: ClusterNodes, node: Nodes, other: Nodes) -> tuple[Nodes, No
     leaf_begin = nodes.begin[nodes.leaves]
     first = np.searchsorted(leaf_begin, nodes.begin)[node]
     count = np.searchsorted(leaf_begin, nodes.end)[node] - first
-    return nodes.leaves[spread(first, count)], np.repeat(other, count)
+    return nodes.leaves[spread(first, count)], np.repeat(partner, count)
 
 
 def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], Nodes]:
@@ -88,9 +88,9 @@ def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], No
     shape = n_rows, int(columns.max(initial=0)) + 1
     pairs = coo_array((np.zeros(len(rows), np.int8), (rows, columns)), shape=shape)
     pairs.has_canonical_format = True  # else SciPy would join equal pairs; its counting sort keeps their order
-    by_row = pairs.tocsr()
-    starts = index32("the number of pairs of clusters", by_row.indptr, "Take a larger leaf_size.")
-    return starts, by_row.indices.astype(np.int32, copy=False)
+    matrix = pairs.tocsr()
+    starts = index32("the number of pairs of clusters", matrix.indptr, "Take a larger leaf_size.")
+    return starts, matrix.indices.astype(np.int32, copy=False)
 
 
 def merge_ranges(
@@ -108,9 +108,9 @@ def merge_ranges(
     rows, begin, end : arrays of int32
         Sorted by row, then by begin.
     """
-    some = begin < end
-    if not some.all():
-        rows, begin, end = rows[some], begin[some], end[some]
+    mask = begin < end
+    if not mask.all():
+        rows, begin, end = rows[mask], begin[mask], end[mask]
     last = rows.astype(np.int64) << 32
     first = last + begin
     last += end

@@ -63,7 +63,9 @@ class OctLists:
     v_direction: Ints
 
 
-def lists(nodes: OctNodes, few: int = 0, more: Sequence[Spans] = ()) -> ListsBySource[OctNodes, Spans, OctLists]:
+def lists(
+    nodes: OctNodes, threshold: int = 0, further_sources: Sequence[Spans] = ()
+) -> ListsBySource[OctNodes, Spans, OctLists]:
     """Make all lists of a tree, with its own sources and with further ones in the same boxes.
 
     Boxes without sources are no sources, and boxes without targets no targets; of a pair of octets, one has a box with
@@ -73,63 +75,63 @@ def lists(nodes: OctNodes, few: int = 0, more: Sequence[Spans] = ()) -> ListsByS
     Parameters
     ----------
     nodes : OctNodes
-    few : int
+    threshold : int
         A W pair whose source is a leaf of fewer sources, and an X pair whose target is a leaf of fewer targets, are
         U pairs instead: their points cost less than expansions.
-    more : sequence of Spans
-        Places of further sources in the boxes: lists are the tree's own, then one for each of `more`.
+    further_sources : sequence of Spans
+        Places of further sources in the boxes: lists are the tree's own, then one for each of `further_sources`.
     """
-    by_source = ListsBySource.of(nodes, nodes.sources, _lists(nodes, nodes.sources, few))
-    for sources in more:
-        by_source = by_source.appended(sources, _lists(nodes, sources, few))
-    return by_source
+    result = ListsBySource.of(nodes, nodes.sources, _lists(nodes, nodes.sources, threshold))
+    for sources in further_sources:
+        result = result.appended(sources, _lists(nodes, sources, threshold))
+    return result
 
 
-def _lists(nodes: OctNodes, sources: Spans, few: int) -> OctLists:
+def _lists(nodes: OctNodes, sources: Spans, threshold: int) -> OctLists:
     """Make the lists of one set of sources, level by level."""
-    pairs = _GrowingLists(nodes, sources, few)
-    around = np.full((1, 27), -1, np.int32)  # boxes in the 27 places around each box of a level
-    around[0, CENTRE] = 0
+    pairs = _GrowingLists(nodes, sources, threshold)
+    neighbours = np.full((1, 27), -1, np.int32)  # boxes in the 27 places around each box of a level
+    neighbours[0, CENTRE] = 0
     coarse, fine, direction = np.empty(
         (3, 0), np.int32
     )  # leaves, and boxes of a level that touch them and are no leaves
     for level in range(nodes.depth + 1):
         box = np.arange(*nodes.level_begin[level : level + 2], dtype=np.int32)
         leaf, inner = nodes.is_leaf[box], nodes.octet[box] >= 0
-        here, colleague, around = box[leaf], around[leaf], around[inner]
-        pairs.octets(nodes.octet[box[inner]], nodes.octet[around])
+        leaves, colleague, neighbours = box[leaf], neighbours[leaf], neighbours[inner]
+        pairs.octets(nodes.octet[box[inner]], nodes.octet[neighbours])
         split = nodes.octet[colleague] >= 0
         last = (colleague >= 0) & ~split
-        pairs.near(np.repeat(here, np.count_nonzero(last, axis=1)), colleague[last])
-        row, at = np.nonzero(split)
-        coarse = np.concatenate([coarse, here[row]])
-        fine = np.concatenate([fine, colleague[row, at]])
-        direction = np.concatenate([direction, at.astype(np.int32)])
+        pairs.near(np.repeat(leaves, np.count_nonzero(last, axis=1)), colleague[last])
+        row, place = np.nonzero(split)
+        coarse = np.concatenate([coarse, leaves[row]])
+        fine = np.concatenate([fine, colleague[row, place]])
+        direction = np.concatenate([direction, place.astype(np.int32)])
         coarse, fine, direction = pairs.children(coarse, fine, direction)
-        around = _colleagues(nodes, around, slice(*nodes.octet_begin[level : level + 2]))
+        neighbours = _colleagues(nodes, neighbours, slice(*nodes.octet_begin[level : level + 2]))
     return pairs.lists()
 
 
-def _colleagues(nodes: OctNodes, around: Ints, octets: slice) -> Ints:
+def _colleagues(nodes: OctNodes, neighbours: Ints, octets: slice) -> Ints:
     """Return the boxes in the 27 places around each box in octets, (boxes, 27).
 
-    `around` (octets, 27) has the boxes around the boxes above.
+    `neighbours` (octets, 27) has the boxes around the boxes above.
     """
     # A missing box is −1 and stands for the last box, which is a leaf, so that its children are missing, too.
-    cell = nodes.child.ravel().take(8 * around.take(_CELL_NEIGHBOUR, axis=1) + _CELL_OCTANT).reshape(-1, 4, 4, 4)
-    below = np.empty((len(cell), 8, 3, 3, 3), np.int32)
+    cell = nodes.child.ravel().take(8 * neighbours.take(_CELL_NEIGHBOUR, axis=1) + _CELL_OCTANT).reshape(-1, 4, 4, 4)
+    children = np.empty((len(cell), 8, 3, 3, 3), np.int32)
     for octant, (x, y, z) in enumerate(OCTANTS):
-        below[:, octant] = cell[:, x : x + 3, y : y + 3, z : z + 3]
-    return below[nodes.child[nodes.octet_parent[octets]] >= 0].reshape(-1, 27)
+        children[:, octant] = cell[:, x : x + 3, y : y + 3, z : z + 3]
+    return children[nodes.child[nodes.octet_parent[octets]] >= 0].reshape(-1, 27)
 
 
 class _GrowingLists:
     """Collect the pairs of boxes for each interaction list: targets have target points, sources source points."""
 
-    def __init__(self, nodes: OctNodes, sources: Spans, few: int) -> None:
+    def __init__(self, nodes: OctNodes, sources: Spans, threshold: int) -> None:
         self.nodes, self.n_src, self.n_trg = nodes, sources.count, nodes.targets.count
         self.full = nodes.targets is sources and sources.n_points > 0  # no box lacks sources or targets
-        self.few_src, self.few_trg = (nodes.is_leaf & (n < few) for n in (self.n_src, self.n_trg))
+        self.few_src, self.few_trg = (nodes.is_leaf & (n < threshold) for n in (self.n_src, self.n_trg))
         self.u: list[Pair] = []
         self.w: list[Pair] = []
         self.x: list[Pair] = []
@@ -139,27 +141,27 @@ class _GrowingLists:
         """Return the pairs of boxes with targets and boxes with sources."""
         if self.full:
             return t, s
-        used = (self.n_trg[t] > 0) & (self.n_src[s] > 0)
-        return t[used], s[used]
+        mask = (self.n_trg[t] > 0) & (self.n_src[s] > 0)
+        return t[mask], s[mask]
 
     def near(self, t: Ints, s: Ints) -> None:
         """Add leaves that touch."""
         self.u.append(self._used(t, s))
 
-    def _far(self, into: list[Pair], t: Ints, s: Ints, direct: NDArray[np.bool_]) -> None:
+    def _far(self, pairs: list[Pair], t: Ints, s: Ints, direct: NDArray[np.bool_]) -> None:
         """Add boxes that do not touch; boxes that are `direct` go to U lists."""
-        into.append((t[~direct], s[~direct]))
+        pairs.append((t[~direct], s[~direct]))
         self.u.append((t[direct], s[direct]))
 
-    def octets(self, target: Ints, around: Ints) -> None:
+    def octets(self, target: Ints, neighbours: Ints) -> None:
         """Add pairs of octets: octets below boxes of one level, and octets below the boxes around (octets, 27)."""
-        row, at = np.nonzero((around >= 0) & (np.arange(27) != CENTRE))
-        t, s = target[row], around[row, at]
-        direction = (at - (at > CENTRE)).astype(np.int32)
+        row, place = np.nonzero((neighbours >= 0) & (np.arange(27) != CENTRE))
+        t, s = target[row], neighbours[row, place]
+        direction = (place - (place > CENTRE)).astype(np.int32)
         if not self.full:
-            above = self.nodes.octet_parent
-            used = (self.n_trg[above[t]] > 0) & (self.n_src[above[s]] > 0)
-            t, s, direction = t[used], s[used], direction[used]
+            parent = self.nodes.octet_parent
+            mask = (self.n_trg[parent[t]] > 0) & (self.n_src[parent[s]] > 0)
+            t, s, direction = t[mask], s[mask], direction[mask]
         self.v.append((t, s, direction))
 
     def children(self, coarse: Ints, fine: Ints, direction: Ints) -> tuple[Ints, Ints, Ints]:

@@ -152,9 +152,9 @@ def build(
     sets = [sources] if targets is None or targets is sources else [sources, targets]
     points = [Passes(x, space) for x in sets]
     low, width = root_cube(points, fill)
-    grown = levels.grow(points, Cubes(low, width, leaf_size, min(deepest, MAX_LEVEL), sources.dtype))
-    in_order = [Sorted(*p.result()) for p in points]
-    return Octree(_nodes(low, width, grown), in_order[0], in_order[-1])
+    tree_levels = levels.grow(points, Cubes(low, width, leaf_size, min(deepest, MAX_LEVEL), sources.dtype))
+    sorted_sets = [Sorted(*p.result()) for p in points]
+    return Octree(_nodes(low, width, tree_levels), sorted_sets[0], sorted_sets[-1])
 
 
 def workunits(real: np.dtype[Any], space: Space) -> dict[str, engine.Workunit]:
@@ -164,17 +164,17 @@ def workunits(real: np.dtype[Any], space: Space) -> dict[str, engine.Workunit]:
 
 def root_cube(points: Sequence[PointSet], fill: float | None) -> tuple[NDArray[np.float64], float]:
     """Return the lowest corner and the side length of the root."""
-    some = [p.bounds(np.zeros(1, np.int32), np.array([p.n], np.int32)) for p in points if p.n_all]
-    if not some:
+    bounds = [p.bounds(np.zeros(1, np.int32), np.array([p.n], np.int32)) for p in points if p.n_all]
+    if not bounds:
         return np.zeros(3), 1.0
-    low, high = np.min([b[0][0] for b in some], axis=0), np.max([b[1][0] for b in some], axis=0)
+    low, high = np.min([b[0][0] for b in bounds], axis=0), np.max([b[1][0] for b in bounds], axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         side = float((high - low).max())
         if side == 0:
             return low, 1.0
-        above = max(side * (1 + 1e-12), float((np.nextafter(high, np.inf) - low).max()))
+        least_width = max(side * (1 + 1e-12), float((np.nextafter(high, np.inf) - low).max()))
         mantissa = math.frexp(fill or 1.0)[0]
-        width = above if mantissa == 0.5 else above / mantissa
+        width = least_width if mantissa == 0.5 else least_width / mantissa
     if not math.isfinite(width):
         raise ValueError(f"points are up to {side} apart; expected finite points, at finite distances.")
     return low, width
@@ -197,37 +197,37 @@ class Cubes:
 
     def splits(self, level: Level) -> NDArray[np.bool_]:
         """Return whether boxes have many points of some set, and may have children."""
-        many = np.logical_or.reduce([count > self.leaf_size for count in level.count])
-        return many & (level.depth < self.deepest)
+        mask = np.logical_or.reduce([count > self.leaf_size for count in level.count])
+        return mask & (level.depth < self.deepest)
 
-    def middles(self, level: Level, at: Ints) -> Array:
+    def middles(self, level: Level, index: Ints) -> Array:
         """Return the centres (R, 3) of boxes, rounded up to numbers of the points' type."""
-        exact = self.low + np.ldexp(self.width, -level.depth[at, None] - 1) * (2 * level.box[0][at] + 1)
-        rounded = exact.astype(self.dtype)
-        return np.where(rounded < exact, np.nextafter(rounded, self.dtype.type(np.inf)), rounded)
+        exact = self.low + np.ldexp(self.width, -level.depth[index, None] - 1) * (2 * level.box[0][index] + 1)
+        centre = exact.astype(self.dtype)
+        return np.where(centre < exact, np.nextafter(centre, self.dtype.type(np.inf)), centre)
 
-    def divided(self, sets: Sequence[PointSet], level: Level, at: Ints, total: Ints) -> NDArray[np.bool_]:
+    def divided(self, sets: Sequence[PointSet], level: Level, index: Ints, total: Ints) -> NDArray[np.bool_]:
         """Return whether boxes hold points that differ: in several octants, or apart in one."""
-        apart = np.count_nonzero(total, axis=1) > 1
-        lone = np.flatnonzero(~apart)
-        if len(lone):
+        mask = np.count_nonzero(total, axis=1) > 1
+        rows = np.flatnonzero(~mask)
+        if len(rows):
             spans = zip(sets, level.begin, level.end, strict=True)
-            bounds = [p.bounds(b[at[lone]], e[at[lone]]) for p, b, e in spans]
+            bounds = [p.bounds(b[index[rows]], e[index[rows]]) for p, b, e in spans]
             low, high = np.min([b[0] for b in bounds], axis=0), np.max([b[1] for b in bounds], axis=0)
-            apart[lone] = (low < high).any(axis=1)
-        return apart
+            mask[rows] = (low < high).any(axis=1)
+        return mask
 
-    def children(self, level: Level, above: Ints, octant: Ints, bounds: list[Bounds]) -> tuple[NDArray[Any], ...]:
+    def children(self, level: Level, parent: Ints, octant: Ints, bounds: list[Bounds]) -> tuple[NDArray[Any], ...]:
         """Return the anchors and keys of children."""
         anchor, key = level.box
-        return 2 * anchor[above] + OCTANTS[octant], 8 * key[above] + octant
+        return 2 * anchor[parent] + OCTANTS[octant], 8 * key[parent] + octant
 
 
-def _nodes(low: NDArray[np.float64], width: float, grown: list[Level]) -> OctNodes:
+def _nodes(low: NDArray[np.float64], width: float, tree_levels: list[Level]) -> OctNodes:
     """Join levels."""
-    topology, (anchor, key) = levels.topology(grown), levels.columns(grown)
-    spans = [levels.spans(grown, k) for k in range(len(grown[0].begin))]
-    octant = np.concatenate([level.octant for level in grown])
+    topology, (anchor, key) = levels.topology(tree_levels), levels.columns(tree_levels)
+    spans = [levels.spans(tree_levels, k) for k in range(len(tree_levels[0].begin))]
+    octant = np.concatenate([level.octant for level in tree_levels])
     return joined((low, width), topology, spans[0], spans[-1], {"octant": octant, "key": key, "anchor": anchor})
 
 

@@ -46,12 +46,12 @@ class Counted:
     begin: NDArray[np.int32]
     end: NDArray[np.int32]
 
-    def only(self, kept: NDArray[np.bool_]) -> "Counted":
-        """Return the ranges with `kept` (R,) set."""
-        of_kept, number = kept[self.piece[:, 2]], np.cumsum(kept, dtype=np.int32) - 1
-        piece = self.piece[of_kept]
+    def only(self, mask: NDArray[np.bool_]) -> "Counted":
+        """Return the ranges with `mask` (R,) set."""
+        rows, number = mask[self.piece[:, 2]], np.cumsum(mask, dtype=np.int32) - 1
+        piece = self.piece[rows]
         piece[:, 2] = number[piece[:, 2]]
-        return Counted(piece, self.count[of_kept], self.total[kept], self.begin[kept], self.end[kept])
+        return Counted(piece, self.count[rows], self.total[mask], self.begin[mask], self.end[mask])
 
 
 @lru_cache(maxsize=16)
@@ -64,9 +64,9 @@ def workunits(real: str, space: Space, bounds: bool) -> dict[str, engine.Workuni
 
 def launches(units: Mapping[str, engine.Workunit]) -> list[Wanted]:
     """Return workunits of passes with the layouts of their views: the caller's points are records, too, in columns."""
-    every = [(w, w.default_layouts(), None) for w in units.values()]
+    defaults = [(w, w.default_layouts(), None) for w in units.values()]
     first = [(units[name], {**units[name].default_layouts(), "record": "F"}, None) for name in FIRST]
-    return every + first
+    return defaults + first
 
 
 def check_points(name: str, x: Array) -> None:
@@ -112,8 +112,8 @@ class Passes:
         if len(piece):
             bound = self.xp.empty((len(piece), 6), self.real)
             self._launch("bounds", self.xp.asarray(piece), x=self.now[0].T, bound=bound)
-            some, first = _firsts(piece)
-            boxes[some] = np.minimum.reduceat(to_host(bound), first, axis=0)
+            ranges, first = _firsts(piece)
+            boxes[ranges] = np.minimum.reduceat(to_host(bound), first, axis=0)
         return as_box(boxes)
 
     def count(self, begin: Array, end: Array, middle: Array) -> Counted:
@@ -121,28 +121,28 @@ class Passes:
         piece, total = _cut(begin, end, self.size), np.zeros((len(begin), 8), np.int32)
         count = np.zeros((0, 8), np.int32)
         if len(piece):
-            packed = self.xp.empty((len(piece), 2), np.int64)
-            args = {"middle": self.xp.asarray(middle), "code": self.code, "count": packed}
+            words = self.xp.empty((len(piece), 2), np.int64)
+            args = {"middle": self.xp.asarray(middle), "code": self.code, "count": words}
             self._launch("count", self.xp.asarray(piece), record=self.now[0], **args)
-            count = (to_host(packed)[:, :, None] >> SHIFTS & 0xFFFF).reshape(-1, 8).astype(np.int32)
-            some, first = _firsts(piece)
-            total[some] = np.add.reduceat(count, first, axis=0, dtype=np.int32)
+            count = (to_host(words)[:, :, None] >> SHIFTS & 0xFFFF).reshape(-1, 8).astype(np.int32)
+            ranges, first = _firsts(piece)
+            total[ranges] = np.add.reduceat(count, first, axis=0, dtype=np.int32)
         ends = begin[:, None] + np.cumsum(total, axis=1, dtype=np.int32)
         return Counted(piece, count, total, ends - total, ends)
 
-    def place(self, counted: Counted, *, bounds: bool) -> Bounds | None:
+    def place(self, counts: Counted, *, bounds: bool) -> Bounds | None:
         """Sort the points of ranges by child; return the minimal boxes of the children (R, 8, 3) if `bounds`."""
-        piece, count = counted.piece, counted.count
-        boxes = np.full((len(counted.total), 8, 6), np.inf) if bounds else None
+        piece, count = counts.piece, counts.count
+        boxes = np.full((len(counts.total), 8, 6), np.inf) if bounds else None
         if len(piece):
-            some, first = _firsts(piece)
-            before = np.cumsum(count, axis=0, dtype=np.int32) - count
-            before -= np.repeat(before[first], np.diff(first, append=len(piece)), axis=0)
-            at = counted.begin[piece[:, 2]] + before
+            ranges, first = _firsts(piece)
+            offset = np.cumsum(count, axis=0, dtype=np.int32) - count
+            offset -= np.repeat(offset[first], np.diff(first, append=len(piece)), axis=0)
+            start = counts.begin[piece[:, 2]] + offset
 
             record, order = self.spare or (self.xp.empty((self.n, 3), self.real), self.xp.empty(self.n, np.int32))
             bound = self.xp.empty((len(piece) if bounds else 0, 8, 6), self.real)
-            args = {"at": self.xp.asarray(at), "count": self.xp.asarray(count), "code": self.code, "bound": bound}
+            args = {"at": self.xp.asarray(start), "count": self.xp.asarray(count), "code": self.code, "bound": bound}
             args |= {"record": self.now[0], "order": self.now[1], "out": record.reshape(-1), "order_out": order}
             self._launch("place", self.xp.asarray(piece), bounds=bounds, **args)
             self.spare = self.now if self.rounds else None  # the first round's arrays are the caller's
@@ -151,7 +151,7 @@ class Passes:
             if boxes is not None:
                 bound = to_host(bound)
                 bound[count == 0] = np.inf
-                boxes[some] = np.minimum.reduceat(bound, first, axis=0)
+                boxes[ranges] = np.minimum.reduceat(bound, first, axis=0)
         return None if boxes is None else as_box(boxes)
 
     def finish(self, begin: Array, end: Array) -> None:
@@ -168,23 +168,23 @@ class Passes:
         if self.rounds == 0:
             return self.x.copy(), self.now[1]
         spare = self.spare or (self.xp.empty((self.n, 3), self.real), self.xp.empty(self.n, np.int32))
-        last, before = [], []
+        even_ranges, odd_ranges = [], []
         for begin, end, rounds in self.done:
-            (before if (self.rounds - rounds) % 2 else last).append((begin, end))
-        from_, to, moved = self.now, spare, last
-        if sum(int((end - begin).sum()) for begin, end in last) >= self.n // 2:
-            from_, to, moved = spare, self.now, before
-        if moved:
-            piece = _cut(*(np.concatenate(part) for part in zip(*moved, strict=True)), self.size)
-            args = {"record": from_[0], "order": from_[1], "out": to[0], "order_out": to[1]}
+            (odd_ranges if (self.rounds - rounds) % 2 else even_ranges).append((begin, end))
+        source, target, ranges = self.now, spare, even_ranges
+        if sum(int((end - begin).sum()) for begin, end in even_ranges) >= self.n // 2:
+            source, target, ranges = spare, self.now, odd_ranges
+        if ranges:
+            piece = _cut(*(np.concatenate(part) for part in zip(*ranges, strict=True)), self.size)
+            args = {"record": source[0], "order": source[1], "out": target[0], "order_out": target[1]}
             self._launch("copy", self.xp.asarray(piece), **args)
         if self.unmoved:
-            still = self.xp.asarray(np.concatenate(self.unmoved))
-            to[0][still], to[1][still] = self.x.T[still], still
-        points = from_[0].reshape(3, self.n)  # its records are not needed any more
-        unpack = workunits(self.real.name, self.space, False)["columns"]
-        engine.parallel_for(RangePolicy(self.space, self.n), unpack, record=to[0], x=points)
-        return points, to[1]
+            index = self.xp.asarray(np.concatenate(self.unmoved))
+            target[0][index], target[1][index] = self.x.T[index], index
+        points = source[0].reshape(3, self.n)  # its records are not needed any more
+        unit = workunits(self.real.name, self.space, False)["columns"]
+        engine.parallel_for(RangePolicy(self.space, self.n), unit, record=target[0], x=points)
+        return points, target[1]
 
 
 def as_box(bound: Array) -> Bounds:
@@ -198,8 +198,8 @@ def _cut(begin: Array, end: Array, size: int) -> NDArray[np.int32]:
     begin, count = begin.astype(np.int64), (end - begin).astype(np.int64)
     cuts = -(-count // size)
     owner = np.repeat(np.arange(len(begin)), cuts)
-    within = (np.arange(len(owner)) - (np.cumsum(cuts) - cuts)[owner]) * size
-    pieces = np.stack([begin[owner] + within, np.minimum(count[owner] - within, size), owner], axis=1)
+    offset = (np.arange(len(owner)) - (np.cumsum(cuts) - cuts)[owner]) * size
+    pieces = np.stack([begin[owner] + offset, np.minimum(count[owner] - offset, size), owner], axis=1)
     return np.ascontiguousarray(pieces, np.int32)
 
 

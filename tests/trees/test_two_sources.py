@@ -78,7 +78,7 @@ def test_octants(names, split, leaf_size, few, rng):
     tree = octree.build(y, None if x is y else x, leaf_size, SERIAL)
     held = SPLITS[split](y, rng)[tree.sources.order]
     one, other = spans_of(tree.nodes, held), spans_of(tree.nodes, ~held)
-    lists = octlists.lists(replace(tree.nodes, sources=one), few, more=[other])
+    lists = octlists.lists(replace(tree.nodes, sources=one), few, further_sources=[other])
     assert lists.sources == (one, other)
 
     carried = receiving.weights(tree.sources.n, rng)
