@@ -190,10 +190,10 @@ def _method(call: str, kernel: KernelLike, **keywords: Any) -> FreeMethod:
     return method
 
 
-def _once(method: str, given: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
-    kernel, targets, sources, density, normals = given
+def _once(method: str, arguments: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
+    kernel, targets, sources, density, normals = arguments
     comm = keywords.get("comm")
     with ranks.ALONE if comm is None else ranks.together(comm, "a treecode sum", call=method):
         check_reports(*reports)
-    made = _method("parki.treecode", kernel, method=method, **{"timed": reports[0]} | keywords)
-    return once(made, (targets, sources), density, normals, reports)
+    free_method = _method("parki.treecode", kernel, method=method, **{"timed": reports[0]} | keywords)
+    return once(free_method, (targets, sources), density, normals, reports)

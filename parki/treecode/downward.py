@@ -51,42 +51,44 @@ class Potentials:
         """Return the potentials of m points per direction."""
         return self.near[:, self.place[m]]
 
-    def items(self, of: InteractionLists) -> NDArray[np.integer]:
+    def items(self, entries: InteractionLists) -> NDArray[np.integer]:
         """Return the items of a list whose first target is counted from the start of all potentials."""
-        items = of.items.copy()
+        items = entries.items.copy()
         for m, nodes in self._s.down.items():
-            at = items[:, 3] == m
-            row = items[at, 0] if m == self._s.kernels.points else np.searchsorted(nodes, items[at, 0])
-            items[at, 1] = self.place[m].start + row.astype(np.int64) * m**3
+            mask = items[:, 3] == m
+            row = items[mask, 0] if m == self._s.kernels.points else np.searchsorted(nodes, items[mask, 0])
+            items[mask, 1] = self.place[m].start + row.astype(np.int64) * m**3
         return items
 
     def steps(self) -> list[Step]:
         """Return the steps that add all proxy potentials to those at targets."""
         if not self._s.down:
             return []
-        s, side, most = self._s, self._s.target, self._s.kernels.points
+        s, side, m_max = self._s, self._s.target, self._s.kernels.points
         steps = []
         for m, nodes in s.down.items():
-            if m != most:
+            if m != m_max:
                 items, boxes = ranges(nodes, np.arange(len(nodes))), (side.boxes(nodes), side.box)
-                steps += transfer(s, False, (m, most), items, boxes, (self.of(m), self.of(most)))
+                steps += transfer(s, False, (m, m_max), items, boxes, (self.of(m), self.of(m_max)))
         active = np.zeros(side.nodes, bool)
         active[np.concatenate(list(s.down.values()))] = True
         steps += self._children(active)
         leaves = s.targets.nodes.leaves
         leaf = side.leaves(leaves[active[leaves]])
-        args = {"leaf": leaf, "xt": side.points, "box": side.box, "phi": self.of(most), "u": self.u, **s.tables}
+        args = {"leaf": leaf, "xt": side.points, "box": side.box, "phi": self.of(m_max), "u": self.u, **s.tables}
         return [*steps, Step("downward", s.kernels.potentials_to_particles(), len(leaf), args, THREADS)]
 
     def _children(self, active: NDArray[np.bool_]) -> list[Step]:
         """Return the steps from parents to children, level by level; mark children of nodes with potentials."""
-        s, side, most, steps = self._s, self._s.target, self._s.kernels.points, []
+        s, side, m_max, steps = self._s, self._s.target, self._s.kernels.points, []
         for level in range(1, side.levels):
-            above, here = side.level(level - 1), side.level(level)
-            node, parent = np.arange(here.start, here.stop), s.targets.nodes.parent[here]
+            parents, children = side.level(level - 1), side.level(level)
+            node, parent = np.arange(children.start, children.stop), s.targets.nodes.parent[children]
             taking = active[parent]
-            active[here] |= taking
-            items = ranges(node - here.start, parent - above.start)[taking]
-            values = tuple(self.of(most)[:, at.start * most**3 : at.stop * most**3] for at in (above, here))
-            steps += transfer(s, False, (most, most), items, (side.box[above], side.box[here]), values)
+            active[children] |= taking
+            items = ranges(node - children.start, parent - parents.start)[taking]
+            values = tuple(
+                self.of(m_max)[:, rows.start * m_max**3 : rows.stop * m_max**3] for rows in (parents, children)
+            )
+            steps += transfer(s, False, (m_max, m_max), items, (side.box[parents], side.box[children]), values)
         return steps

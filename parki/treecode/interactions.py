@@ -133,26 +133,29 @@ class FarPairs:
 
     def choose(self, scale: float) -> None:
         """Set the numbers of proxy points and the kinds of all pairs, for an error of `scale` (see `allowed_error`)."""
-        for at in blocks(len(self.kind)):
-            t, s = self.far_t[at], self.far_s[at]
-            self.m[:, at] = self._points(t, s, scale)
-            self._choose(at, self.targets.count[t].astype(float), self.sources.count[s].astype(float))
+        for block in blocks(len(self.kind)):
+            t, s = self.far_t[block], self.far_s[block]
+            self.m[:, block] = self._points(t, s, scale)
+            self._choose(block, self.targets.count[t].astype(float), self.sources.count[s].astype(float))
 
-    def only(self, some: NDArray[np.intp]) -> "FarPairs":
+    def only(self, index: NDArray[np.intp]) -> "FarPairs":
         """Return some of the pairs, with their chosen kinds."""
-        pairs = Pairs(self.far_t[some], self.far_s[some], *np.empty((2, 0), np.int32))
-        kept = FarPairs(self.targets, self.sources, pairs, self.rule)
-        kept.m, kept.kind, kept.cost = self.m[:, some], self.kind[some], self.cost[some]
-        n_trg, n_src = self.targets.count[kept.far_t].astype(float), self.sources.count[kept.far_s].astype(float)
-        kept._count(kept.kind, _evaluations(n_trg, n_src, *kept.m))
-        return kept
+        pairs = Pairs(self.far_t[index], self.far_s[index], *np.empty((2, 0), np.int32))
+        selection = FarPairs(self.targets, self.sources, pairs, self.rule)
+        selection.m, selection.kind, selection.cost = self.m[:, index], self.kind[index], self.cost[index]
+        n_trg, n_src = (
+            self.targets.count[selection.far_t].astype(float),
+            self.sources.count[selection.far_s].astype(float),
+        )
+        selection._count(selection.kind, _evaluations(n_trg, n_src, *selection.m))
+        return selection
 
-    def weights_and_work(self, counted: NDArray[np.bool_] | None = None) -> Iterator[tuple[float, float]]:
-        """Yield the sums of weight and work over the pairs of each block, of targets that are `counted` if given."""
-        for at in blocks(len(self.kind)):
-            t, s = self.far_t[at], self.far_s[at]
-            if counted is not None:
-                t, s = t[counted[t]], s[counted[t]]
+    def weights_and_work(self, mask: NDArray[np.bool_] | None = None) -> Iterator[tuple[float, float]]:
+        """Yield the sums of weight and work over the pairs of each block, of targets in `mask` if given."""
+        for block in blocks(len(self.kind)):
+            t, s = self.far_t[block], self.far_s[block]
+            if mask is not None:
+                t, s = t[mask[t]], s[mask[t]]
             yield self._weight(t, s, self._apart(t, s)).sum(), self._work(t, s).sum()
 
     def _apart(self, t: Nodes, s: Nodes) -> NDArray[np.float64]:
@@ -168,32 +171,32 @@ class FarPairs:
 
     def _points(self, t: Nodes, s: Nodes, scale: float) -> tuple[Ints, Ints]:
         """Return proxy points per direction of targets and sources; a cluster without extent needs one."""
-        half, most = (self.half[0][t], self.half[1][s]), self.rule.points
+        half, m_max = (self.half[0][t], self.half[1][s]), self.rule.points
         if not self.rule.vary:
-            return tuple(np.where(h > 0, most, 1) for h in half)
-        apart = self._apart(t, s)
+            return tuple(np.where(h > 0, m_max, 1) for h in half)
+        distance = self._apart(t, s)
         with np.errstate(divide="ignore", invalid="ignore"):
-            digits = -np.log(scale * np.sqrt(self._work(t, s) / self._weight(t, s, apart)))
+            digits = -np.log(scale * np.sqrt(self._work(t, s) / self._weight(t, s, distance)))
             radii = self.sources.radius[s], self.targets.radius[t]
-            needed = [
-                np.ceil((digits + np.log(self.rule.difficulty(h))) / np.log(growth((apart - r) / h)))
+            estimates = [
+                np.ceil((digits + np.log(self.rule.difficulty(h))) / np.log(growth((distance - r) / h)))
                 for r, h in zip(radii, half, strict=True)
             ]
-        m = [np.clip(np.nan_to_num(n), 2, most) for n in needed]
-        m = [np.where(n > EVEN, np.minimum(n + n % 2, most), n) for n in m]
+        m = [np.clip(np.nan_to_num(n), 2, m_max) for n in estimates]
+        m = [np.where(n > EVEN, np.minimum(n + n % 2, m_max), n) for n in m]
         return tuple(np.where(h > 0, n, 1) for h, n in zip(half, m, strict=True))
 
-    def _choose(self, at: slice, nt: NDArray[np.float64], ns: NDArray[np.float64]) -> None:
+    def _choose(self, block: slice, nt: NDArray[np.float64], ns: NDArray[np.float64]) -> None:
         """Choose the cheapest kind of each pair of a block."""
-        pairs = _evaluations(nt, ns, *self.m[:, at])
+        pairs = _evaluations(nt, ns, *self.m[:, block])
         cost = np.full((4, len(nt)), np.inf)
         for kind in self.rule.kinds:
             # Interpolation, upward or downward, has a cost, too: at equal numbers particles are exact.
             factor = (self.rule.grid if kind in (PC, CC) else 1.0) * (1.0 if kind == PP else 1.02)
             cost[kind] = factor * pairs[kind]
-        self.kind[at] = np.argmin(cost, axis=0)
-        self.cost[at] = cost.min(axis=0)
-        self._count(self.kind[at], pairs)
+        self.kind[block] = np.argmin(cost, axis=0)
+        self.cost[block] = cost.min(axis=0)
+        self._count(self.kind[block], pairs)
 
     def _count(self, kinds: NDArray[np.int8], pairs: list[NDArray[np.float64]]) -> None:
         """Add the evaluations of the chosen kinds."""
@@ -233,10 +236,10 @@ def build(
 ) -> ListsBySource[ClusterNodes, ClusterNodes, Interactions]:
     """Choose the cheapest kind for every far pair, and sort all into lists, for each source."""
     sources = list(zip(pairs.sources, pairs.lists, strict=True))
-    far = [FarPairs(pairs.targets, nodes, of_source, rule) for nodes, of_source in sources]
+    far = [FarPairs(pairs.targets, nodes, source_pairs, rule) for nodes, source_pairs in sources]
     scale = allowed_error(*_sums(far), rule) if rule.vary else 0.0
-    for of_source in far:
-        of_source.choose(scale)
+    for far_pairs in far:
+        far_pairs.choose(scale)
     return pairs.replaced([sorted_lists(f, p) for f, p in zip(far, pairs.lists, strict=True)])
 
 
@@ -258,30 +261,30 @@ def as_rows(sources: ClusterNodes, rank: NDArray[np.integer] | None = None) -> t
 def sorted_lists(far: FarPairs, pairs: Pairs, rank: NDArray[np.integer] | None = None) -> Interactions:
     """Sort the pairs with one source into lists."""
     targets, sources = far.targets, far.sources
-    chosen = [np.flatnonzero(far.kind == kind) for kind in range(4)]
+    members = [np.flatnonzero(far.kind == kind) for kind in range(4)]
     evaluations = far.pairs
     lumps, begin, end = as_rows(sources, rank)
     evaluations[PP] += targets.count[pairs.near_t].astype(float) @ (end - begin)[pairs.near_s]
 
-    def of(at: NDArray[np.intp]) -> tuple[Nodes, Nodes]:
-        return pairs.far_t[at], pairs.far_s[at]
+    def of(index: NDArray[np.intp]) -> tuple[Nodes, Nodes]:
+        return pairs.far_t[index], pairs.far_s[index]
 
-    t, s = (np.concatenate(both) for both in zip((pairs.near_t, pairs.near_s), of(chosen[PP]), strict=True))
+    t, s = (np.concatenate(parts) for parts in zip((pairs.near_t, pairs.near_s), of(members[PP]), strict=True))
     return Interactions(
         _particles(targets, t, begin[s], end[s]),
-        {m: _to_particles(targets, *of(at)) for m, at in _each(far.m[1], chosen[PC])},
-        _from_particles(targets, sources, *of(chosen[CP]), far.m[0][chosen[CP]]),
-        {m: _to_proxies(*of(at), far.m[0][at]) for m, at in _each(far.m[1], chosen[CC])},
+        {m: _to_particles(targets, *of(index)) for m, index in _each(far.m[1], members[PC])},
+        _from_particles(targets, sources, *of(members[CP]), far.m[0][members[CP]]),
+        {m: _to_proxies(*of(index), far.m[0][index]) for m, index in _each(far.m[1], members[CC])},
         tuple(float(n) for n in evaluations),
         len(pairs.far_t) + len(pairs.near_t),
         lumps,
     )
 
 
-def _each(m: NDArray[np.int8], chosen: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+def _each(m: NDArray[np.int8], index: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
     """Yield each value of m among the chosen pairs, largest first, with the places of its pairs."""
-    of = m[chosen]
-    return ((int(value), chosen[of == value]) for value in np.unique(of)[::-1])
+    m_values = m[index]
+    return ((int(value), index[m_values == value]) for value in np.unique(m_values)[::-1])
 
 
 def _rows(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], Ints]:
@@ -318,8 +321,8 @@ def _ranges(row: Ints, begin: Ints, end: Ints, n_rows: int) -> tuple[Ints, Ints]
 
 
 def _particles(targets: ClusterNodes, t: Nodes, begin: Ints, end: Ints) -> InteractionLists:
-    leaf, at = lists.to_leaves(targets, t, np.arange(len(t)))
-    starts, ranges = _ranges(_row_of_leaf(targets)[leaf], begin[at], end[at], len(targets.leaves))
+    leaf, index = lists.to_leaves(targets, t, np.arange(len(t)))
+    starts, ranges = _ranges(_row_of_leaf(targets)[leaf], begin[index], end[index], len(targets.leaves))
     return InteractionLists(_leaf_items(targets, starts), ranges)
 
 

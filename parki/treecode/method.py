@@ -53,19 +53,21 @@ class Treecode(TaskMethod):
     def _compile(self, problem: FreeProblem) -> None:
         """Compile the kernels that are launched before the steps are known."""
         if not problem.empty:
-            wanted = passes.launches(cluster.workunits(problem.dtype, self.space))
+            launches = passes.launches(cluster.workunits(problem.dtype, self.space))
             if problem.extent > 0 and not self.space.checks_accesses:  # the simulator leaves small sums to the host
                 small = params.workunits(problem.linear, self.options.tolerance)
-                wanted += [(unit, unit.default_layouts(), None) for unit in small]
-            engine.compile_for(wanted, self.space)
+                launches += [(unit, unit.default_layouts(), None) for unit in small]
+            engine.compile_for(launches, self.space)
 
-    def _chosen(self, problem: FreeProblem, apart: float) -> Parameters:
-        """Choose parameters for targets at distance `apart` from sources."""
+    def _chosen(self, problem: FreeProblem, distance: float) -> Parameters:
+        """Choose parameters for targets at a `distance` from sources."""
         options = self.options
-        named = {name: getattr(options, name) for name in ("theta", "degree", "tolerance", "leaf_size", "batch_size")}
-        lengths, fewest = (problem.extent, apart), min(problem.n_targets, problem.n_sources)
-        asked = TreecodeQuestion(problem.linear, options.method, *lengths, fewest, problem.dtype, self._probe())
-        return params.choose(asked, **named, far=PRECISIONS.get(options.far_precision))
+        arguments = {
+            name: getattr(options, name) for name in ("theta", "degree", "tolerance", "leaf_size", "batch_size")
+        }
+        lengths, n_min = (problem.extent, distance), min(problem.n_targets, problem.n_sources)
+        question = TreecodeQuestion(problem.linear, options.method, *lengths, n_min, problem.dtype, self._probe())
+        return params.choose(question, **arguments, far=PRECISIONS.get(options.far_precision))
 
     def _apart(self, problem: FreeProblem) -> float:
         """Return the distance of targets from sources (`scaling.nearest`) if the parameters depend on it, else 0."""
@@ -81,28 +83,28 @@ class Treecode(TaskMethod):
 
     def arrange(self, problem: FreeProblem, p: Parameters, times: PhaseTimes) -> tuple[Parameters, TreecodeStructure]:
         """Return the parameters, and trees and lists of targets and sources."""
-        x, y, apart = problem.targets, problem.sources, self._apart(problem)
+        x, y, distance = problem.targets, problem.sources, self._apart(problem)
         t_size, s_size = sizes(p)
         with times.phase("tree"):
             sources = cluster.build(y, s_size, self.space)
             shared = problem.same and t_size == s_size
             targets = sources if shared else cluster.build(x, t_size, self.space)
         with times.phase("lists"):
-            farthest = max(float(scaling.largest(a).max()) for a in (x, y))
-            tiny, separation = least_distances(problem, farthest)
+            largest_coordinate = max(float(scaling.largest(a).max()) for a in (x, y))
+            tiny, separation = least_distances(problem, largest_coordinate)
             pairs = traverse(targets.nodes, sources.nodes, p, separation)
-            kernels, rule = self._rule(problem, p, apart)
-            interacting = interactions.build(ListsBySource.of(targets.nodes, sources.nodes, pairs), rule).only
-        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), interacting.pairs, strict=True))
-        return p, TreecodeStructure(kernels, targets, sources, interacting, tiny, problem.same)
+            kernels, rule = self._rule(problem, p, distance)
+            interaction_lists = interactions.build(ListsBySource.of(targets.nodes, sources.nodes, pairs), rule).only
+        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), interaction_lists.pairs, strict=True))
+        return p, TreecodeStructure(kernels, targets, sources, interaction_lists, tiny, problem.same)
 
-    def _rule(self, problem: FreeProblem, p: Parameters, apart: float) -> tuple[ProxyKernels, FarPairRule]:
+    def _rule(self, problem: FreeProblem, p: Parameters, distance: float) -> tuple[ProxyKernels, FarPairRule]:
         """Return the kernels of a sum, and the rule by which pairs are approximated."""
         linear, extent = problem.linear, problem.extent
         kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
         field_size = params.field_size(linear, extent, self._probe())
-        fewest = min(problem.n_targets, problem.n_sources)
-        difficulty = params.difficulty(linear, p, extent, apart, fewest, self._probe())
+        n_min = min(problem.n_targets, problem.n_sources)
+        difficulty = params.difficulty(linear, p, extent, distance, n_min, self._probe())
         return kernels, p.rule(field_size, difficulty, costs.grid(kernels))
 
     def place(
@@ -117,20 +119,22 @@ class Treecode(TaskMethod):
         """
         options = self.options
         with times.phase("lists"):
-            listed = steps(structure, TaskSizes(spaces.workers(self.space)) if options.tasks else None)
-            self._require_memory(structure, listed.steps)
-        engine.compile_for(listed.steps.units(), self.space)
+            sum_steps = steps(structure, TaskSizes(spaces.workers(self.space)) if options.tasks else None)
+            self._require_memory(structure, sum_steps.steps)
+        engine.compile_for(sum_steps.steps.units(), self.space)
         with times.phase("lists"):
-            there = listed.steps
-            placed = Scheduled(there, self.space, options.schedule) if options.tasks else there.place(self.space)
-            return FreeSum(placed, listed.charges, listed.u, problem.with_points(None, None))
+            all_steps = sum_steps.steps
+            placement = (
+                Scheduled(all_steps, self.space, options.schedule) if options.tasks else all_steps.place(self.space)
+            )
+            return FreeSum(placement, sum_steps.charges, sum_steps.u, problem.with_points(None, None))
 
-    def _require_memory(self, s: TreecodeStructure, needed: Steps) -> None:
+    def _require_memory(self, s: TreecodeStructure, all_steps: Steps) -> None:
         """Raise if the arrays of steps that are not made yet take more memory of the host than is free."""
         if not self.space.own_memory:
-            there = sum(a.nbytes for a in needed.handles if a.values is not None)
+            nbytes = sum(a.nbytes for a in all_steps.handles if a.values is not None)
             clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
-            memory.require(needed.nbytes() - there, clusters, ADVICE)
+            memory.require(all_steps.nbytes() - nbytes, clusters, ADVICE)
 
     def schedule(self, sums: FreeSum) -> Schedule | None:
         """Return the schedule of a sum that runs as tasks."""
@@ -138,15 +142,15 @@ class Treecode(TaskMethod):
 
     def transposed_options(self, p: Parameters) -> TreecodeOptions:
         """Return options that lead to the same parameters with targets and sources exchanged."""
-        given = {"theta": p.theta, "degree": p.degree} if p.tolerance is None else {"tolerance": p.tolerance}
-        given |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "method": EXCHANGED.get(p.method, p.method)}
-        return replace(self.options, **given, far_precision="single" if p.far == "float32" else "double")
+        arguments = {"theta": p.theta, "degree": p.degree} if p.tolerance is None else {"tolerance": p.tolerance}
+        arguments |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "method": EXCHANGED.get(p.method, p.method)}
+        return replace(self.options, **arguments, far_precision="single" if p.far == "float32" else "double")
 
     def predict(
-        self, problem: FreeProblem, p: Parameters, structure: TreecodeStructure | None, held: int
+        self, problem: FreeProblem, p: Parameters, structure: TreecodeStructure | None, nbytes: int
     ) -> Prediction:
         """Predict the time of a call."""
-        return work.predict(structure, p, problem.dtype, self.space, held)
+        return work.predict(structure, p, problem.dtype, self.space, nbytes)
 
 
 def sizes(p: Parameters) -> tuple[int, int]:
@@ -172,7 +176,7 @@ def _has_lengths(problem: FreeProblem) -> bool:
     return not (scale_free or problem.empty)
 
 
-def least_distances(problem: FreeProblem, farthest: float) -> tuple[float, float]:
+def least_distances(problem: FreeProblem, largest_coordinate: float) -> tuple[float, float]:
     """Return the squared distance up to which points coincide, relative to the origin's, and the least of far pairs."""
     tiny = all_pairs.coincident(problem.dtype) if problem.kernel.singular else 0.0
-    return tiny, max(problem.kernel.separation(), math.sqrt(3 * tiny) * farthest)  # grids skip no pairs
+    return tiny, max(problem.kernel.separation(), math.sqrt(3 * tiny) * largest_coordinate)  # grids skip no pairs

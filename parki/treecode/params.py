@@ -145,8 +145,8 @@ def choose(
         theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
         error = _bound(theta, degree + 1)
     else:
-        little = question.fewest < FEW_POINTS or (extent > 0 and _grows(pair, extent, space))
-        theta, error = TOLERANT, (LEAST_ERROR_SHARE if little else ERROR_SHARE) * tolerance
+        caution = question.fewest < FEW_POINTS or (extent > 0 and _grows(pair, extent, space))
+        theta, error = TOLERANT, (LEAST_ERROR_SHARE if caution else ERROR_SHARE) * tolerance
         if extent <= 0:
             degree = 1
         elif pair.smooth:
@@ -229,7 +229,7 @@ def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list
 
 
 def difficulty(
-    pair: Pair, p: Parameters, extent: float, spacing: float, fewest: int, space: Space | None = None
+    pair: Pair, p: Parameters, extent: float, spacing: float, n_min: int, space: Space | None = None
 ) -> RadialFunction:
     """Return errors relative to those of 1/r, of fields of clusters at their limit, as a function of their half sides.
 
@@ -237,7 +237,7 @@ def difficulty(
     """
     if p.tolerance is None or extent <= 0 or not p.vary:
         return np.ones_like
-    levels = _levels(extent, spacing, fewest)
+    levels = _levels(extent, spacing, n_min)
     scales = _scales(extent, levels)
     factors, _ = _points(pair, scales, levels, p.theta, p.error, space)
     sizes = np.log(scales[::-1])
@@ -265,13 +265,13 @@ def _points(
     if steps and max(steps) < min(steps) * (1 + 1e-6):  # a power of r: all sizes are alike
         factor, m = _fixed(pair, theta, error, scales[0], space)
         return (factor,) * len(scales), (m,) * len(scales)
-    most = weights.index(max(weights[:levels]))
-    last = min(most + SMALLER, len(scales) - 1)
+    peak = weights.index(max(weights[:levels]))
+    last = min(peak + SMALLER, len(scales) - 1)
     factors, points = [1.0] * len(scales), [2] * len(scales)
     for k in range(last, -1, -1):
         if weights[k] > 0:
-            allowed = error * math.sqrt(weights[most]) / math.sqrt(weights[k])
-            factors[k], points[k] = _fixed(pair, theta, allowed, scales[k], space)
+            bound = error * math.sqrt(weights[peak]) / math.sqrt(weights[k])
+            factors[k], points[k] = _fixed(pair, theta, bound, scales[k], space)
         if points[k] == 2:  # too faint to matter
             factors[k] = factors[k + 1]
     factors[last:] = [factors[last]] * (len(scales) - last)
@@ -282,8 +282,8 @@ def _fixed(pair: Pair, theta: float, error: float, scale: float, space: Space | 
     """Return factor and points of one size: points follow from the factor, and the factor from the points."""
     factor, m = 1.0, 0
     for _ in range(TURNS):
-        before, m = m, _least(theta, error / factor)
-        if m == before:
+        m_old, m = m, _least(theta, error / factor)
+        if m == m_old:
             break
         factor = max(1.0, *(_ratio(pair, theta, n, scale, space) for n in range(max(m - 2, 2), m + 1)))
     return factor, m
@@ -304,14 +304,14 @@ def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error:
     """Return the least degree whose measured error, over all sizes of clusters, is below `error`."""
     weights = _weights(pair, scales, space)
     # Large clusters whose field is faint have the largest errors: the field varies most within them.
-    largest, most = max(weights), weights.index(max(weights))
-    counted = [
+    largest, peak = max(weights), weights.index(max(weights))
+    terms = [
         (w, scale)
         for k, (w, scale) in enumerate(zip(weights, scales, strict=True))
-        if w > largest * (FAINT_SHARE if k > most else 0.01 * error**2)
+        if w > largest * (FAINT_SHARE if k > peak else 0.01 * error**2)
     ]
     for points in range(2, proxies.MOST_POINTS):
-        squares = sum(w * measured(pair, theta, points, scale, space) ** 2 for w, scale in counted)
+        squares = sum(w * measured(pair, theta, points, scale, space) ** 2 for w, scale in terms)
         if squares <= error**2 * sum(weights):
             return points - 1
     return proxies.MOST_POINTS - 1
@@ -333,13 +333,13 @@ def measured(pair: Pair, theta: float, points: int, scale: float, space: Space |
     charges = rng.uniform(-1, 1, (pair.dens, SAMPLE))
     nodes = proxies.tables()[0][points - 1, :points]
     grid = scale * np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij")).reshape(3, -1)
-    up, down = _polynomials(y / scale, points), _polynomials(x / scale, points)
+    source_weights, target_weights = _polynomials(y / scale, points), _polynomials(x / scale, points)
     errors = []
     for direction in ((1.0, 0.0, 0.0), (1.0, 1.0, 1.0)):
-        along = np.array(direction)[:, None]
-        shift = along / np.linalg.norm(along) * (2 * math.sqrt(3) * scale / theta)
+        vector = np.array(direction)[:, None]
+        shift = vector / np.linalg.norm(vector) * (2 * math.sqrt(3) * scale / theta)
         exact = _sum(pair, x + shift, y, charges, space)
-        interpolated = _sum(pair, grid + shift, grid, charges @ up, space) @ down.T
+        interpolated = _sum(pair, grid + shift, grid, charges @ source_weights, space) @ target_weights.T
         size = np.linalg.norm(exact)
         errors.append(float(np.linalg.norm(interpolated - exact) / size) if size > 0 else 0.0)
     return max(errors)
@@ -349,6 +349,6 @@ def _polynomials(x: NDArray[np.float64], points: int) -> NDArray[np.float64]:
     """Return all products of Lagrange polynomials (N, points³) at x (3, N) in [−1, 1]."""
     nodes, weights = (table[points - 1, :points] for table in proxies.tables())
     difference = x[:, :, None] - nodes  # (3, N, points)
-    others = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])
-    value = weights * others.prod(axis=-1)
+    factors = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])
+    value = weights * factors.prod(axis=-1)
     return np.einsum("ni,nj,nk->nijk", *value).reshape(x.shape[1], -1)

@@ -11,7 +11,7 @@ from parki.trees.dual import Pairs
 
 
 def choose(
-    far: FarPairs, counted: NDArray[np.bool_], total: Callable[[float, float], tuple[float, float]]
+    far: FarPairs, mask: NDArray[np.bool_], total: Callable[[float, float], tuple[float, float]]
 ) -> None:  # fmt: skip
     """Choose kinds and numbers of proxy points as `interactions.build` does, for the pairs of all parts.
 
@@ -23,7 +23,7 @@ def choose(
     total : function
         Sums weight and work over all parts.
     """
-    blocks = list(far.weights_and_work(counted))
+    blocks = list(far.weights_and_work(mask))
     sums = total(float(sum(weight for weight, _ in blocks)), float(sum(work for _, work in blocks)))
     far.choose(allowed_error(*sums, far.rule) if far.rule.vary else 0.0)
 
@@ -31,10 +31,10 @@ def choose(
 def work(far: FarPairs, pairs: Pairs) -> NDArray[np.float64]:
     """Return the work of each target node, in pairs of particles."""
     n_trg, (_, begin, end) = far.targets.count.astype(float), as_rows(far.sources)
-    found = np.zeros(far.targets.n)
-    found += np.bincount(pairs.far_t, far.cost, far.targets.n)
-    found += np.bincount(pairs.near_t, n_trg[pairs.near_t] * (end - begin)[pairs.near_s], far.targets.n)
-    return found
+    total = np.zeros(far.targets.n)
+    total += np.bincount(pairs.far_t, far.cost, far.targets.n)
+    total += np.bincount(pairs.near_t, n_trg[pairs.near_t] * (end - begin)[pairs.near_s], far.targets.n)
+    return total
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ class SharedPairs:
     lumps: int
 
     @classmethod
-    def of(cls, far: FarPairs, pairs: Pairs, elsewhere: NDArray[np.bool_]) -> "SharedPairs":
-        """Sort chosen pairs into two lists; `elsewhere` marks source nodes with points elsewhere."""
-        met = np.zeros(far.sources.n, bool)
-        met[pairs.near_s] = met[pairs.far_s[far.kind == PP]] = True
-        rank = np.where(elsewhere, np.where(met, 1, 2), 0)
+    def of(cls, far: FarPairs, pairs: Pairs, mask: NDArray[np.bool_]) -> "SharedPairs":
+        """Sort chosen pairs into two lists; `mask` marks source nodes with points elsewhere."""
+        direct = np.zeros(far.sources.n, bool)
+        direct[pairs.near_s] = direct[pairs.far_s[far.kind == PP]] = True
+        rank = np.where(mask, np.where(direct, 1, 2), 0)
         lists = []
-        for there in (False, True):
-            at = np.flatnonzero(elsewhere[pairs.far_s] == there)
-            near = elsewhere[pairs.near_s] == there
-            these = Pairs(pairs.far_t[at], pairs.far_s[at], pairs.near_t[near], pairs.near_s[near])
-            lists.append(sorted_lists(far.only(at), these, rank))
-        return cls(*lists, int(np.count_nonzero(~elsewhere[as_rows(far.sources, rank)[0]])))
+        for flag in (False, True):
+            index = np.flatnonzero(mask[pairs.far_s] == flag)
+            near = mask[pairs.near_s] == flag
+            selection = Pairs(pairs.far_t[index], pairs.far_s[index], pairs.near_t[near], pairs.near_s[near])
+            lists.append(sorted_lists(far.only(index), selection, rank))
+        return cls(*lists, int(np.count_nonzero(~mask[as_rows(far.sources, rank)[0]])))

@@ -153,15 +153,22 @@ class TreecodeStructure:
     @cached_property
     def up(self) -> dict[int, NDArray[np.int32]]:
         """Return the source nodes that have proxy charges, by the number of points per direction."""
-        served = {} if self.elsewhere is None else self.elsewhere.served
-        used = [{m: one.sources for m, one in of.items()} for lists in self.every for of in (lists.pc, lists.cc)]
-        every = [*used, served]
-        return {m: np.unique(np.concatenate([of[m] for of in every if m in of])) for m in sorted(set().union(*every))}
+        remote_nodes = {} if self.elsewhere is None else self.elsewhere.served
+        own_nodes = [
+            {m: entries.sources for m, entries in grids.items()}
+            for lists in self.every
+            for grids in (lists.pc, lists.cc)
+        ]
+        node_sets = [*own_nodes, remote_nodes]
+        return {
+            m: np.unique(np.concatenate([nodes[m] for nodes in node_sets if m in nodes]))
+            for m in sorted(set().union(*node_sets))
+        }
 
     @cached_property
     def down(self) -> dict[int, NDArray[np.int32]]:
         """Return the target nodes that have proxy potentials, by the number of points per direction."""
-        items = np.concatenate([of.items for lists in self.every for of in (lists.cp, *lists.cc.values())])
+        items = np.concatenate([entries.items for lists in self.every for entries in (lists.cp, *lists.cc.values())])
         return {int(m): np.unique(items[items[:, 3] == m, 0]) for m in np.unique(items[:, 3])}
 
     @cached_property

@@ -11,7 +11,7 @@ from parki.treecode.structure import TreecodeStructure, indices
 
 
 def transfer(
-    s: TreecodeStructure, up: bool, m: tuple[int, int], items: NDArray[Any], boxes: tuple[Handle, Handle],
+    s: TreecodeStructure, is_upward: bool, m: tuple[int, int], items: NDArray[Any], boxes: tuple[Handle, Handle],
     values: tuple[Handle, Handle],
 ) -> list[Step]:  # fmt: skip
     """Return the step from m[0] to m[1] points per direction, if there are items.
@@ -31,7 +31,7 @@ def transfer(
         return []
     args = {"item": indices("transfers", items), "box": boxes[0], "to_box": boxes[1], **s.tables}
     args |= {"given": values[0], "made": values[1], "m": m[0], "n": m[1]}
-    return [Step("upward" if up else "downward", s.kernels.transfer(up), len(items), args, THREADS)]
+    return [Step("upward" if is_upward else "downward", s.kernels.transfer(is_upward), len(items), args, THREADS)]
 
 
 def ranges(first: NDArray[np.integer], begin: NDArray[np.integer], count: Any = 1) -> NDArray[np.integer]:

@@ -18,18 +18,18 @@ Pieces = list[tuple[int, int, int]]
 
 def rows(s: TreecodeStructure, charges: Handle) -> tuple[Handle, list[Step]]:
     """Return rows (x, y, z, charges, constants) of sources, then one for each crowd, and the steps to them."""
-    kernels, side, away = s.kernels, s.source, s.elsewhere
+    kernels, side, exchange = s.kernels, s.source, s.elsewhere
     src = state("rows", (s.particles + len(s.lists.lumps), 3 + kernels.linear.strengths), kernels.real, zero=False)
     constants = constant("constants of rows", np.array([*kernels.linear.parameters, 0.0], kernels.real))
     args = {"x": side.points, "charge": charges, "constant": constants, "order": side.order}
-    args["src"] = src if away is None else src[away.here]
-    some = slice(None if away is None else away.lumps)
-    return src, [Step("upward", kernels.source_rows(), side.n, args), *crowds(s, src, some)]
+    args["src"] = src if exchange is None else src[exchange.here]
+    own_lumps = slice(None if exchange is None else exchange.lumps)
+    return src, [Step("upward", kernels.source_rows(), side.n, args), *crowds(s, src, own_lumps)]
 
 
-def crowds(s: TreecodeStructure, src: Handle, some: slice) -> list[Step]:
+def crowds(s: TreecodeStructure, src: Handle, selection: slice) -> list[Step]:
     """Return the steps that sum crowds of sources in one place, each to one source."""
-    kernels, lumps = s.kernels, s.lists.lumps[some]
+    kernels, lumps = s.kernels, s.lists.lumps[selection]
     if not len(lumps):
         return []
     nodes = s.sources.nodes
@@ -37,7 +37,7 @@ def crowds(s: TreecodeStructure, src: Handle, some: slice) -> list[Step]:
     pieces, rows = cut(places, kernels.charges)
     part = state("sums of crowds", (len(pieces), kernels.charges), kernels.real, zero=False)
     args = {"piece": constant("pieces of crowds", pieces), "src": src, "part": part}
-    crowd = {"crowd": constant("crowds", rows), "place": s.particles + (some.start or 0)}
+    crowd = {"crowd": constant("crowds", rows), "place": s.particles + (selection.start or 0)}
     return [
         Step("upward", kernels.crowd_sums(), len(pieces), args),
         Step("upward", kernels.crowd_rows(), len(rows), args | crowd),
@@ -63,9 +63,9 @@ def cut(crowds: Iterable[tuple[int, int]], charges: int) -> tuple[NDArray[np.int
     pieces: Pieces = []
     rows = []
     for begin, end in crowds:
-        before = len(pieces)
+        start = len(pieces)
         pieces += _halves(begin, end) if charges == 1 else [(begin, end, 0)]
-        rows.append((begin, before, len(pieces)))
+        rows.append((begin, start, len(pieces)))
     return np.array(pieces, np.int32), np.array(rows, np.int32)
 
 
@@ -75,8 +75,8 @@ def _halves(begin: int, end: int) -> Pieces:
         return [(begin, end, 0)]
     half = (end - begin) // 2
     middle = begin + half - half % EVEN
-    *others, (first, last, merges) = _halves(begin, middle) + _halves(middle, end)
-    return [*others, (first, last, merges + 1)]
+    *head, (first, last, merges) = _halves(begin, middle) + _halves(middle, end)
+    return [*head, (first, last, merges + 1)]
 
 
 def proxy_charges(s: TreecodeStructure, src: Handle, parts: ArraysOf) -> tuple[dict[int, Handle], list[Step]]:
@@ -87,18 +87,18 @@ def proxy_charges(s: TreecodeStructure, src: Handle, parts: ArraysOf) -> tuple[d
     """
     if not s.up:
         return {}, []
-    kernels, side, most = s.kernels, s.source, s.kernels.points
-    count = {m: len(nodes) for m, nodes in s.up.items() if m != most} | {most: side.nodes}
+    kernels, side, m_max = s.kernels, s.source, s.kernels.points
+    count = {m: len(nodes) for m, nodes in s.up.items() if m != m_max} | {m_max: side.nodes}
     shapes = {f"charges of {m}": (n, m**3 * kernels.charges) for m, n in count.items()}
     near = parts("proxy charges", shapes, kernels.real)
     charge = dict(zip(count, near.arrays, strict=True))
     steps = near.zeros("upward")
-    steps += [_leaves(s, src, charge[most]), *_parents(s, charge[most])]
+    steps += [_leaves(s, src, charge[m_max]), *_parents(s, charge[m_max])]
     for m, nodes in s.up.items():
-        if m != most:
-            made = np.flatnonzero(s.makes[nodes])
-            items, boxes = ranges(made, nodes[made]), (side.box, side.boxes(nodes))
-            steps += transfer(s, True, (most, m), items, boxes, (charge[most], charge[m]))
+        if m != m_max:
+            rows = np.flatnonzero(s.makes[nodes])
+            items, boxes = ranges(rows, nodes[rows]), (side.box, side.boxes(nodes))
+            steps += transfer(s, True, (m_max, m), items, boxes, (charge[m_max], charge[m]))
     if kernels.far == kernels.real:
         return charge, steps
     far = near.alike("far", kernels.far)
@@ -113,14 +113,14 @@ def _leaves(s: TreecodeStructure, src: Handle, charge: Handle) -> Step:
 
 def _parents(s: TreecodeStructure, charge: Handle) -> list[Step]:
     """Return the steps from children to parents, level by level, up to the highest level that is used."""
-    tree, side, most, steps = s.sources.nodes, s.source, s.kernels.points, []
+    tree, side, m_max, steps = s.sources.nodes, s.source, s.kernels.points, []
     levels = np.concatenate([tree.level[nodes[s.makes[nodes]]] for nodes in s.up.values()])
     top = int(levels.min(initial=side.levels))
     for level in range(side.levels - 2, top - 1, -1):
-        here, below = side.level(level), side.level(level + 1)
-        node = np.arange(here.start, here.stop, dtype=np.int32)
+        parents, children = side.level(level), side.level(level + 1)
+        node = np.arange(parents.start, parents.stop, dtype=np.int32)
         node = node[(tree.n_children[node] > 0) & s.makes[node]]
-        items = ranges(node - here.start, tree.first_child[node] - below.start, tree.n_children[node])
-        boxes, values = (side.box[below], side.box[here]), (charge[below], charge[here])
-        steps += transfer(s, True, (most, most), items, boxes, values)
+        items = ranges(node - parents.start, tree.first_child[node] - children.start, tree.n_children[node])
+        boxes, values = (side.box[children], side.box[parents]), (charge[children], charge[parents])
+        steps += transfer(s, True, (m_max, m_max), items, boxes, values)
     return steps
