@@ -183,17 +183,17 @@ def _method(kernel: KernelLike, **keywords: Any) -> FreeMethod:
     comm = keywords.get("comm")
     with ranks.ALONE if comm is None else ranks.together(comm, "making a plan", call="parki.fmm.plan"):
         options, parameters = FmmOptions.split(keywords)
-        found = KINDS[options.method](find(kernel, options, parameters), options)
+        method = KINDS[options.method](find(kernel, options, parameters), options)
     if options.comm is None:
-        return found
+        return method
     from parki.distributed.fmm.method import over
 
-    return over(found)
+    return over(method)
 
 
-def _once(method: str, given: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
-    kernel, targets, sources, density, normals = given
+def _once(method: str, arguments: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
+    kernel, targets, sources, density, normals = arguments
     with ranks.ALONE if keywords.get("comm") is None else ranks.together(keywords["comm"], "reading flags"):
         check_reports(*reports)
-    made = _method(kernel, method=method, **{"timed": reports[0]} | keywords)
-    return once(made, (targets, sources), density, normals, reports)
+    free_method = _method(kernel, method=method, **{"timed": reports[0]} | keywords)
+    return once(free_method, (targets, sources), density, normals, reports)

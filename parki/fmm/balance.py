@@ -66,8 +66,8 @@ def interpolation_costs(linear: Pair, order: int, dtype: str) -> FmmCosts:
     """Return the costs of interpolation with `order` points per direction; W and X pairs cost as many pairs."""
     pair, flop = _rates(linear, dtype)
     points, components = order**3, linear.dens + linear.result
-    compressed = len(offsets()) * order**2  # compressed values of a box for all its targets, about
-    octet = 8 * flop * components * points * (2 * compressed / DENSE + 12 * order)
+    n_values = len(offsets()) * order**2  # compressed values of a box for all its targets, about
+    octet = 8 * flop * components * points * (2 * n_values / DENSE + 12 * order)
     return FmmCosts(pair, 0.0, octet, points * max(pair, 2 * flop * components))
 
 
@@ -88,16 +88,16 @@ class TreeSizes:
     octet_pairs: float
 
     @classmethod
-    def of(cls, nodes: OctNodes, lists: OctLists, counted: NDArray[np.bool_]) -> "TreeSizes":
-        """Return the sizes of a tree, of boxes that are `counted`."""
+    def of(cls, nodes: OctNodes, lists: OctLists, mask: NDArray[np.bool_]) -> "TreeSizes":
+        """Return the sizes of a tree, of boxes in `mask`."""
         n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
-        x = counted[lists.x_t]
+        x = mask[lists.x_t]
         octets = nodes.octet_parent[nodes.octet_begin[min(1, nodes.depth)] :]
         return cls(
             float(n_trg[lists.u_t] @ n_src[lists.u_s]),
             float(n_trg[lists.w_t].sum() + n_src[lists.x_s[x]].sum()),
-            float(np.count_nonzero(counted[octets])),
-            float(np.count_nonzero(counted[nodes.octet_parent[lists.v_t]])),
+            float(np.count_nonzero(mask[octets])),
+            float(np.count_nonzero(mask[nodes.octet_parent[lists.v_t]])),
         )
 
 
@@ -122,54 +122,54 @@ class Cloud:
         """Return the lowest and highest coordinates; without points infinity and minus infinity."""
         return scaling.corners(self.points)
 
-    def sample(self, every: int) -> Array:
-        """Return each `every`-th point."""
-        return module_of(self.points).ascontiguousarray(self.points[:, ::every])
+    def sample(self, stride: int) -> Array:
+        """Return every `stride`-th point."""
+        return module_of(self.points).ascontiguousarray(self.points[:, ::stride])
 
-    def ends(self, every: int) -> tuple[Floats, Floats]:
+    def ends(self, stride: int) -> tuple[Floats, Floats]:
         """Return the lowest and highest coordinates of a sample."""
-        return scaling.corners(self.sample(every))
+        return scaling.corners(self.sample(stride))
 
-    def cells(self, low: Floats, side: Floats, every: int) -> NDArray[np.int64]:
+    def cells(self, low: Floats, side: Floats, stride: int) -> NDArray[np.int64]:
         """Return the numbers of points of a sample in cells of a box."""
-        some = to_host(self.sample(every)).astype(np.float64)
-        cell = np.minimum((CELLS * (some - low[:, None]) / side[:, None]).astype(np.int64), CELLS - 1)
+        points = to_host(self.sample(stride)).astype(np.float64)
+        cell = np.minimum((CELLS * (points - low[:, None]) / side[:, None]).astype(np.int64), CELLS - 1)
         return np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
 
-    def tree(self, targets: "Cloud | None", every: int, size: int, space: Space) -> "TreeSizes":
+    def tree(self, targets: "Cloud | None", stride: int, size: int, space: Space) -> "TreeSizes":
         """Return the sizes of the tree of a sample of these sources and of separate targets, with leaves of `size`."""
-        apart = None if targets is None else targets.sample(every)
-        nodes = octree.build(self.sample(every), apart, size, space).nodes
+        target_sample = None if targets is None else targets.sample(stride)
+        nodes = octree.build(self.sample(stride), target_sample, size, space).nodes
         return TreeSizes.of(nodes, octlists.lists(nodes).only, np.ones(nodes.n, bool))
 
 
-def leaves(x: Cloud, y: Cloud, wanted: int, cost: FmmCosts | None, space: Space) -> tuple[int, float | None]:
+def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, space: Space) -> tuple[int, float | None]:
     """Return the size of leaves, and boxes across for even points.
 
     Parameters
     ----------
     x, y : Cloud
         Targets and sources, one object if they are the same.
-    wanted : int
+    goal : int
         Points of a leaf that suit a cube of uniform points.
     cost : FmmCosts, optional
-        Without it, the size is `wanted`.
+        Without it, the size is `goal`.
     space : Space
         Space where trees of samples are built.
     """
     n = max(x.n, y.n)
     lengths = sides(x, y)
-    if n < 8 * wanted or max(lengths) <= 0:
-        return wanted, None
+    if n < 8 * goal or max(lengths) <= 0:
+        return goal, None
     if min(lengths) > 0 and _even(x) and (x is y or _even(y)):
         share = math.prod(side / max(lengths) for side in lengths)
-        k = max(1, round((n / (wanted * share)) ** (1 / 3)))
+        k = max(1, round((n / (goal * share)) ** (1 / 3)))
         if cost is not None:
-            some = range(max(1, math.floor(0.65 * k)), math.ceil(1.6 * k) + 1)
-            k = min(some, key=lambda k: _grid_cost(cost, k, n / share))
+            candidates = range(max(1, math.floor(0.65 * k)), math.ceil(1.6 * k) + 1)
+            k = min(candidates, key=lambda k: _grid_cost(cost, k, n / share))
         mean = n / (share * k**3)
         return math.ceil(mean + SPREAD * math.sqrt(mean)), float(k)
-    return (wanted if cost is None else _by_sample(x, y, wanted, cost, space)), None
+    return (goal if cost is None else _by_sample(x, y, goal, cost, space)), None
 
 
 def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
@@ -184,15 +184,15 @@ def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
     return cost.of(near, pairs, octets, n)
 
 
-def _by_sample(x: Cloud, y: Cloud, wanted: int, cost: FmmCosts, space: Space) -> int:
+def _by_sample(x: Cloud, y: Cloud, goal: int, cost: FmmCosts, space: Space) -> int:
     """Return the size whose tree of a sample costs least."""
-    times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.n, y.n) // SAMPLE))
-    found: dict[float, int] = {}
-    for size in sorted({round(factor * wanted) for factor in SIZES}):
-        of = y.tree(None if x is y else x, times, max(1, size // times), space)
-        near, alone = of.near * times**2, of.alone * times  # each particle meets a surface
-        found[cost.of(near, of.octet_pairs, of.octets, x.n + y.n + alone)] = size
-    return found[min(found)]
+    times = max(1, min(int(SIZES[0] * goal / FEWEST), max(x.n, y.n) // SAMPLE))
+    size_by_cost: dict[float, int] = {}
+    for size in sorted({round(factor * goal) for factor in SIZES}):
+        sizes = y.tree(None if x is y else x, times, max(1, size // times), space)
+        near, n_lone = sizes.near * times**2, sizes.alone * times  # each particle meets a surface
+        size_by_cost[cost.of(near, sizes.octet_pairs, sizes.octets, x.n + y.n + n_lone)] = size
+    return size_by_cost[min(size_by_cost)]
 
 
 def sides(x: Cloud, y: Cloud) -> list[float]:
@@ -203,9 +203,9 @@ def sides(x: Cloud, y: Cloud) -> list[float]:
 
 def _even(x: Cloud) -> bool:
     """Return whether the numbers of points in cells vary no more than those of uniform random points do."""
-    every = max(1, x.n // SAMPLE)
-    low, high = x.ends(every)
+    stride = max(1, x.n // SAMPLE)
+    low, high = x.ends(stride)
     if not (high > low).all():
         return False
-    count = x.cells(low, high - low, every)
+    count = x.cells(low, high - low, stride)
     return float(count.var()) <= UNEVEN * float(count.mean())

@@ -32,10 +32,10 @@ class BoxBlocks:
         """Return blocks of boxes in their order, separated by the numbers (n,) of their matrices."""
         rows, tables = [np.empty((0, lanes), np.int32)], [np.empty(0, np.int32)]
         for number in np.unique(table):
-            some = boxes[table == number]
-            count = -(-len(some) // lanes)
+            members = boxes[table == number]
+            count = -(-len(members) // lanes)
             row = np.full(count * lanes, -1, np.int32)
-            row[: len(some)] = some
+            row[: len(members)] = members
             rows.append(row.reshape(count, lanes))
             tables.append(np.full(count, number, np.int32))
         return cls(np.concatenate(rows), np.concatenate(tables))
@@ -43,18 +43,18 @@ class BoxBlocks:
     def __len__(self) -> int:
         return len(self.boxes)
 
-    def items(self, most: int, lines: int) -> Ints:
-        """Return rows (first block, blocks, first line): up to `most` blocks of one matrix, which has `lines` lines."""
-        made = [np.empty((0, 3), np.int64)]
+    def items(self, limit: int, lines: int) -> Ints:
+        """Return rows (first block, blocks, first line): up to `limit` blocks of a matrix, which has `lines` lines."""
+        parts = [np.empty((0, 3), np.int64)]
         for number in np.unique(self.table):
             begin, end = np.searchsorted(self.table, [number, number + 1])
-            first = np.arange(begin, end, most)
-            made.append(np.column_stack([first, np.minimum(most, end - first), np.full(len(first), number * lines)]))
-        return np.concatenate(made).astype(np.int32)
+            first = np.arange(begin, end, limit)
+            parts.append(np.column_stack([first, np.minimum(limit, end - first), np.full(len(first), number * lines)]))
+        return np.concatenate(parts).astype(np.int32)
 
-    def placed(self, values: NDArray[np.integer], nothing: int) -> Ints:
-        """Return the values of boxes by block and lane, and `nothing` in lanes without a box."""
-        return np.where(self.boxes < 0, nothing, values[self.boxes]).astype(np.int32)
+    def placed(self, values: NDArray[np.integer], filler: int) -> Ints:
+        """Return the values of boxes by block and lane, and `filler` in lanes without a box."""
+        return np.where(self.boxes < 0, filler, values[self.boxes]).astype(np.int32)
 
 
 def neighbours(target: Ints, source: Ints, direction: Ints, octets: int) -> Ints:
@@ -67,6 +67,6 @@ def neighbours(target: Ints, source: Ints, direction: Ints, octets: int) -> Ints
 def rows_by_place(blocks: BoxBlocks, slot: Ints, octets: int) -> Ints:
     """Return the row of each place 8 · octet + octant (8 · octets,), −1 for a place without a box; `slot` is by box."""
     row, boxes = np.full(8 * octets, -1, np.int32), blocks.boxes.ravel()
-    there = np.flatnonzero(boxes >= 0).astype(np.int32)
-    row[slot[boxes[there]]] = there
+    places = np.flatnonzero(boxes >= 0).astype(np.int32)
+    row[slot[boxes[places]]] = places
     return row

@@ -161,21 +161,21 @@ def _make(key: _Key, check: Classes, equivalent: Classes) -> list[ClassMatrices]
     """Make the operators in the order of `NAMES`."""
     inner, outer = (surfaces.points(key.p, key.size * radius) for radius in (INNER, OUTER))
     rows = check.orbits[:, 0]
-    reduced = functools.partial(_reduced, key.pair, check, equivalent)
-    upward = reduced(outer[rows], inner[equivalent.orbits])
-    downward = reduced(inner[rows], outer[equivalent.orbits])
-    up, down = _factors(upward, key.cut), _factors(downward, key.cut)
+    reduction = functools.partial(_reduced, key.pair, check, equivalent)
+    upward = reduction(outer[rows], inner[equivalent.orbits])
+    downward = reduction(inner[rows], outer[equivalent.orbits])
+    up_factors, down_factors = _factors(upward, key.cut), _factors(downward, key.cut)
 
     centre, point = key.size * CHILDREN, HALF * inner
     image = symmetry.images(key.p, check.group)
     a, b = np.array(key.a or (0.0,) * check.components), np.array(key.b or (0.0,) * equivalent.components)
     children = centre + point[image.T] if check.group == 8 else (centre[:, None] + point).reshape(-1, 1, 3)
-    to_parent = reduced(outer[rows], children, columns_are_octets=True)
-    to_children = reduced(children[:, 0], outer[equivalent.orbits], rows_are_octets=True)
+    to_parent = reduction(outer[rows], children, columns_are_octets=True)
+    to_children = reduction(children[:, 0], outer[equivalent.orbits], rows_are_octets=True)
     up_scale, down_scale = (np.repeat(HALF**power, len(children)) for power in (b, a))
     to_parent = [m * up_scale for m in to_parent]
     to_children = [m * down_scale[:, None] for m in to_children]
-    return [*up, *down, ClassMatrices.of(to_parent), ClassMatrices.of(to_children)]
+    return [*up_factors, *down_factors, ClassMatrices.of(to_parent), ClassMatrices.of(to_children)]
 
 
 def _reduced(
@@ -215,6 +215,6 @@ def _reduced(
 def _factors(matrices: list[Floats], share: float) -> tuple[ClassMatrices, ClassMatrices]:
     """Return Uᵀ and V S⁻¹ of the matrices of all classes, without singular values below this share of the largest."""
     parts = [np.linalg.svd(a, full_matrices=False) for a in matrices]
-    least = max(share * max(s.max(initial=0) for _, s, _ in parts), float(np.finfo(float).tiny))
-    kept = [(u[:, s > least].T, vt[s > least].T / s[s > least]) for u, s, vt in parts]
-    return ClassMatrices.of([u for u, _ in kept]), ClassMatrices.of([v for _, v in kept])
+    cutoff = max(share * max(s.max(initial=0) for _, s, _ in parts), float(np.finfo(float).tiny))
+    pairs = [(u[:, s > cutoff].T, vt[s > cutoff].T / s[s > cutoff]) for u, s, vt in parts]
+    return ClassMatrices.of([u for u, _ in pairs]), ClassMatrices.of([v for _, v in pairs])

@@ -71,103 +71,109 @@ class BoxTranslations:
         o, real = operators, np.dtype(real)
         classes = {name: _class_tables(getattr(o, name), real) for name in ("check", "equivalent")}
         factors = {"up": o.up, "down": o.down, "to_parent": (o.to_parent,), "to_children": (o.to_children,)}
-        matrices = {name: [_matrix_tables(name, one, real) for one in some] for name, some in factors.items()}
+        matrices = {name: [_matrix_tables(name, factor, real) for factor in pair] for name, pair in factors.items()}
         for way in ("up", "down"):
-            both = np.stack([one.part for one in factors[way]])
-            matrices[way][0]["both"] = table(f"{way}_parts", both, np.int32)
+            parts = np.stack([factor.part for factor in factors[way]])
+            matrices[way][0]["both"] = table(f"{way}_parts", parts, np.int32)
         return cls(operators, real, classes, matrices, scratch)
 
-    def fold(self, phase: str, of: str, value: Handle, made: Handle) -> Step:
-        """Return the step from surface values to class values; `of` is "check" or "equivalent"."""
-        tables = {name: self.classes[of][name] for name in ("orbit", "row", "weight")}
-        return self._folding(phase, "fold", of, value, {"made": made} | tables)
+    def fold(self, phase: str, side: str, value: Handle, result: Handle) -> Step:
+        """Return the step from surface values to class values; `side` is "check" or "equivalent"."""
+        tables = {name: self.classes[side][name] for name in ("orbit", "row", "weight")}
+        return self._folding(phase, "fold", side, value, {"made": result} | tables)
 
-    def unfold(self, phase: str, of: str, given: Handle, value: Handle) -> Step:
+    def unfold(self, phase: str, side: str, operand: Handle, value: Handle) -> Step:
         """Return the step from class values to surface values."""
-        tables = {name: self.classes[of][name] for name in ("own", "row", "weight")}
-        return self._folding(phase, "unfold", of, value, {"given": given} | tables)
+        tables = {name: self.classes[side][name] for name in ("own", "row", "weight")}
+        return self._folding(phase, "unfold", side, value, {"given": operand} | tables)
 
-    def solve(self, phase: str, way: str, given: Handle, between: Handle, made: Handle) -> list[Step]:
+    def solve(self, phase: str, way: str, operand: Handle, buffer: Handle, result: Handle) -> list[Step]:
         """Return steps from class values of check values to those of equivalents; `way` is "up" or "down".
 
-        If a team's scratch is too small, `between` holds the values between the two factors: at least
+        If a team's scratch is too small, `buffer` holds the values between the two factors: at least
         `between_rows` rows for each octet.
         """
-        (first, second), left = self.matrices[way], getattr(self.operators, way)[0]
-        most = TILE * math.ceil(int(left.part[:, 3].max()) / TILE)
-        if OCTETS * 8 * most * self.real.itemsize > self.scratch:
-            between = between.view(0, (len(given), left.rows, 8), self.real)
-            return [self._product(phase, first, given, between), self._product(phase, second, between, made)]
-        groups = math.ceil(len(given) / OCTETS)
-        args = {"part": first["both"], "left": first["table"], "right": second["table"], "given": given, "made": made}
-        args |= {"octets": len(given), "groups": groups, "most": most}
-        return [Step(phase, solves(self.real), len(left.part) * groups, args, shape=SMALL)]
+        (first, second), factor = self.matrices[way], getattr(self.operators, way)[0]
+        n_rows = TILE * math.ceil(int(factor.part[:, 3].max()) / TILE)
+        if OCTETS * 8 * n_rows * self.real.itemsize > self.scratch:
+            buffer = buffer.view(0, (len(operand), factor.rows, 8), self.real)
+            return [self._product(phase, first, operand, buffer), self._product(phase, second, buffer, result)]
+        groups = math.ceil(len(operand) / OCTETS)
+        args = {
+            "part": first["both"],
+            "left": first["table"],
+            "right": second["table"],
+            "given": operand,
+            "made": result,
+        }
+        args |= {"octets": len(operand), "groups": groups, "most": n_rows}
+        return [Step(phase, solves(self.real), len(factor.part) * groups, args, shape=SMALL)]
 
     @property
     def between_rows(self) -> int:
         """Return the number of rows of the values between the two factors of an inverse."""
         return max(self.operators.up[0].rows, self.operators.down[0].rows)
 
-    def to_parent(self, phase: str, value: Handle, below: Handle, between: Handle, made: Handle) -> list[Step]:
-        """Return steps that add the parents' check values of their children's equivalents `value` to `made`.
+    def to_parent(self, phase: str, value: Handle, children: Handle, buffer: Handle, result: Handle) -> list[Step]:
+        """Return steps that add the parents' check values of their children's equivalents `value` to `result`.
 
         Parameters
         ----------
         phase : str
         value : Handle (octets of children, equivalent rows, 8)
             Values at surface points.
-        below : Handle (octets, 8) int32
+        children : Handle (octets, 8) int32
             The octet of each box's children, −1 for none.
-        between : Handle (any number, 8 x equivalent rows, 8)
+        buffer : Handle (any number, 8 x equivalent rows, 8)
             Overwritten; its length is the number of octets that are handled together.
-        made : Handle (octets, check rows, 8)
+        result : Handle (octets, check rows, 8)
             Class values.
         """
         steps, (matrix,) = [], self.matrices["to_parent"]
-        for octets in _pieces(len(made), len(between)):
-            part, here = between[: octets.stop - octets.start], made[octets]
-            steps.append(self._children(phase, "fold_children", "equivalent", value, below[octets], {"made": part}))
-            steps.append(self._product(phase, matrix, part, here, add=True))
+        for octets in _pieces(len(result), len(buffer)):
+            part, target = buffer[: octets.stop - octets.start], result[octets]
+            steps.append(self._children(phase, "fold_children", "equivalent", value, children[octets], {"made": part}))
+            steps.append(self._product(phase, matrix, part, target, add=True))
         return steps
 
-    def to_children(self, phase: str, given: Handle, below: Handle, between: Handle, value: Handle) -> list[Step]:
-        """Return steps that add the children's check values of their parents' equivalents `given` to `value`.
+    def to_children(self, phase: str, operand: Handle, children: Handle, buffer: Handle, value: Handle) -> list[Step]:
+        """Return steps that add the children's check values of their parents' equivalents `operand` to `value`.
 
-        `given` (octets, equivalent rows, 8) are class values, `value` are values at surface points; `between` is (any
+        `operand` (octets, equivalent rows, 8) are class values, `value` are values at surface points; `buffer` is (any
         number, 8 x check rows, 8).
         """
         steps, (matrix,) = [], self.matrices["to_children"]
-        for octets in _pieces(len(given), len(between)):
-            part = between[: octets.stop - octets.start]
-            steps.append(self._product(phase, matrix, given[octets], part))
-            steps.append(self._children(phase, "unfold_children", "check", value, below[octets], {"given": part}))
+        for octets in _pieces(len(operand), len(buffer)):
+            part = buffer[: octets.stop - octets.start]
+            steps.append(self._product(phase, matrix, operand[octets], part))
+            steps.append(self._children(phase, "unfold_children", "check", value, children[octets], {"given": part}))
         return steps
 
-    def _folding(self, phase: str, name: str, of: str, value: Handle, args: dict[str, Handle]) -> Step:
-        classes: Classes = getattr(self.operators, of)
+    def _folding(self, phase: str, name: str, side: str, value: Handle, args: dict[str, Handle]) -> Step:
+        classes: Classes = getattr(self.operators, side)
         orbits = len(classes.orbits)
         numbers = {"points": classes.points, "orbits": orbits, "work": classes.components * orbits}
         unit = folding(name, self.real, classes.group)
         return Step(phase, unit, len(value), {"value": value, **args, **numbers}, shape=TEAM)
 
     def _children(
-        self, phase: str, name: str, of: str, value: Handle, below: Handle, args: dict[str, Handle]
+        self, phase: str, name: str, side: str, value: Handle, children: Handle, args: dict[str, Handle]
     ) -> Step:  # fmt: skip
-        classes, tables = getattr(self.operators, of), self.classes[of]
+        classes, tables = getattr(self.operators, side), self.classes[side]
         unit = folding(name, self.real, classes.group)
-        args = {"value": value, "below": below, **args, "image": tables["image"], "row": tables["octet_row"]}
+        args = {"value": value, "below": children, **args, "image": tables["image"], "row": tables["octet_row"]}
         numbers = {"points": classes.points, "work": classes.components * classes.points}
-        return Step(phase, unit, len(below), args | numbers, shape=TEAM)
+        return Step(phase, unit, len(children), args | numbers, shape=TEAM)
 
-    def _product(self, phase: str, matrix: Tables, given: Handle, made: Handle, *, add: bool = False) -> Step:
-        groups, part = math.ceil(len(given) / OCTETS), matrix["part"]
-        args = {"part": part, "table": matrix["table"], "given": given, "made": made}
-        args |= {"octets": len(given), "groups": groups}
+    def _product(self, phase: str, matrix: Tables, operand: Handle, result: Handle, *, add: bool = False) -> Step:
+        groups, part = math.ceil(len(operand) / OCTETS), matrix["part"]
+        args = {"part": part, "table": matrix["table"], "given": operand, "made": result}
+        args |= {"octets": len(operand), "groups": groups}
         return Step(phase, products(self.real, add=add), len(part) * groups, args, shape=SMALL)
 
 
 def _class_tables(classes: Classes, real: np.dtype[Any]) -> Tables:
-    whole = {
+    arrays = {
         "orbit": classes.orbits,
         "own": np.where(classes.first, classes.orbits, -1),
         "row": classes.row.reshape(-1, classes.group),
@@ -175,7 +181,7 @@ def _class_tables(classes: Classes, real: np.dtype[Any]) -> Tables:
         "octet_row": classes.octet_rows(),
     }
     root = np.sqrt(classes.size)
-    tables = {name: table(name, a, np.int32) for name, a in whole.items()}
+    tables = {name: table(name, a, np.int32) for name, a in arrays.items()}
     return tables | {"weight": table("weight", [root / classes.group, 1 / root], real)}
 
 
@@ -186,6 +192,6 @@ def _matrix_tables(name: str, matrices: ClassMatrices, real: np.dtype[Any]) -> T
     return {"part": table(f"{name}_part", matrices.part, np.int32), "table": table(f"{name}_table", entries, real)}
 
 
-def _pieces(n: int, most: int) -> list[slice]:
-    """Return slices of 0 … n, each of at most `most`."""
-    return [slice(begin, min(begin + most, n)) for begin in range(0, n, max(most, 1))]
+def _pieces(n: int, limit: int) -> list[slice]:
+    """Return slices of 0 … n, each of at most `limit`."""
+    return [slice(begin, min(begin + limit, n)) for begin in range(0, n, max(limit, 1))]

@@ -107,10 +107,10 @@ class _ChebyshevBoxes:
         for level in range(len(nodes.level_begin) - 3, TOP_LEVEL - 1, -1):
             node = np.arange(*nodes.level_begin[level : level + 2])
             node = node[(nodes.n_children[node] > 0) & (nodes.own.count[node] > 0)]
-            first, here, there = nodes.first_child[node], self._level(level), self._level(level + 1)
+            first, parents, children = nodes.first_child[node], self._level(level), self._level(level + 1)
             items = np.column_stack([node, first, first + nodes.n_children[node]])
-            args = {"given": self.charge[there], "made": self.charge[here]}
-            steps += self._transfer(phase, here, there, items, args)
+            args = {"given": self.charge[children], "made": self.charge[parents]}
+            steps += self._transfer(phase, parents, children, items, args)
         return steps
 
     def downward(self) -> list[Step]:
@@ -120,9 +120,9 @@ class _ChebyshevBoxes:
             node = np.arange(*nodes.level_begin[level : level + 2])
             node = node[nodes.targets.end[node] > nodes.targets.begin[node]]
             items = np.column_stack([node, nodes.parent[node], nodes.parent[node] + 1])
-            here, there = self._level(level), self._level(level - 1)
-            given, made = (self.phi[:, at.start * m3 : at.stop * m3] for at in (there, here))
-            steps += self._transfer(phase, here, there, items, {"given": given, "made": made})
+            children, parents = self._level(level), self._level(level - 1)
+            operand, result = (self.phi[:, rows.start * m3 : rows.stop * m3] for rows in (parents, children))
+            steps += self._transfer(phase, children, parents, items, {"given": operand, "made": result})
         leaves = self._leaves(nodes.targets.begin, nodes.targets.end)
         leaves = leaves[np.argsort(leaves[:, 1], kind="stable")]  # tasks are runs of targets
         args = {"xt": self.particles.targets, "box": self.box, "phi": self.phi, "u": self.particles.sums, **self.tables}
@@ -137,10 +137,10 @@ class _ChebyshevBoxes:
         node = np.flatnonzero((nodes.n_children == 0) & (nodes.level >= TOP_LEVEL) & (end > begin))
         return np.column_stack([node, begin[node], end[node]])
 
-    def _transfer(self, phase: str, here: slice, there: slice, items: Ints, args: dict[str, Handle]) -> list[Step]:
+    def _transfer(self, phase: str, targets: slice, sources: slice, items: Ints, args: dict[str, Handle]) -> list[Step]:
         """Return a transfer to the boxes of a level from those of another; items are (box, first, end)."""
-        items = items - np.array([here.start, there.start, there.start])
-        args = {"box": self.box[there], "to_box": self.box[here], **args, **self.tables}
+        items = items - np.array([targets.start, sources.start, sources.start])
+        args = {"box": self.box[sources], "to_box": self.box[targets], **args, **self.tables}
         return teams(phase, self.kernels.transfer(phase == "upward"), items, {**args, "m": self.order, "n": self.order})
 
     # Lists ------------------------------------------------------------------------------------------------------------
@@ -171,9 +171,9 @@ class _ChebyshevBoxes:
         starts, source = csr(lists.w_t, lists.w_s, nodes.n)
         node = np.flatnonzero(np.diff(starts))
         node = node[np.argsort(nodes.targets.begin[node], kind="stable")]
-        nothing = np.zeros(len(node), np.int32)
+        zeros = np.zeros(len(node), np.int32)
         item = np.column_stack(
-            [node, nodes.targets.begin[node], nodes.targets.count[node], nothing, starts[node], starts[node + 1]]
+            [node, nodes.targets.begin[node], nodes.targets.count[node], zeros, starts[node], starts[node + 1]]
         )
         leaf = np.flatnonzero(nodes.is_leaf)
         leaf = leaf[np.argsort(nodes.targets.begin[leaf], kind="stable")]

@@ -66,7 +66,7 @@ def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool =
     use_symmetry : bool
         Decompose 16 translations if the pair has the cube's symmetries; else all 316.
     """
-    turning = symmetry(pair) if use_symmetry else None
+    components = symmetry(pair) if use_symmetry else None
     rows, columns = sizes(pair, half)
     w = weights(order)
     row_weight, column_weight = (w / rows[:, None]).ravel(), (w[:, None] / columns).ravel()
@@ -75,20 +75,25 @@ def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool =
     def decomposed(d: Offset) -> tuple[Floats, Floats]:
         return factors(operator(pair, order, d, half), row_weight, column_weight, eps)
 
-    here = offsets()
+    offset_list = offsets()
     with threadpool_limits(1, "blas"):  # matrices are too small for more threads
-        for d in {canonical(d) for d in here} if turning else _all():
+        for d in {canonical(d) for d in offset_list} if components else _all():
             decomposed(d)
-    if turning is None:
+    if components is None:
         frames = [Turn.reflection(octant) for octant in range(8)]
-        left = [[decomposed(_reflected(turn, d))[0] for d in here] for turn in frames]
-        right = [[decomposed(_reflected(turn, seen_from_source(d)))[1] for d in here] for turn in frames]
+        left = [[decomposed(_reflected(turn, d))[0] for d in offset_list] for turn in frames]
+        right = [[decomposed(_reflected(turn, seen_from_source(d)))[1] for d in offset_list] for turn in frames]
     else:
-        left = [[_turned(d, turning[0], order, True)(decomposed(canonical(d))[0]) for d in here]]
-        right = [[_turned(seen_from_source(d), turning[1], order, False)(decomposed(canonical(d))[1]) for d in here]]
+        left = [[_turned(d, components[0], order, True)(decomposed(canonical(d))[0]) for d in offset_list]]
+        right = [
+            [
+                _turned(seen_from_source(d), components[1], order, False)(decomposed(canonical(d))[1])
+                for d in offset_list
+            ]
+        ]
     count = decomposed.cache_info().currsize
-    column = np.zeros(len(here) + 1, np.int32)
-    column[1:] = np.cumsum([max(len(one) for one in of) for of in zip(*left, strict=True)])
+    column = np.zeros(len(offset_list) + 1, np.int32)
+    column[1:] = np.cumsum([max(len(part) for part in parts) for parts in zip(*left, strict=True)])
     return Tables(_stacked(left, column), _stacked(right, column), column, count)
 
 
@@ -108,8 +113,8 @@ def _turned(d: Offset, components: Components, order: int, points_last: bool) ->
 def _stacked(frames: list[list[Floats]], column: NDArray[np.int32]) -> Floats:
     out = np.zeros((len(frames), int(column[-1]), frames[0][0].shape[1]))
     for frame, parts in zip(out, frames, strict=True):
-        for at, part in zip(column[:-1], parts, strict=True):
-            frame[at : at + len(part)] = part
+        for first, part in zip(column[:-1], parts, strict=True):
+            frame[first : first + len(part)] = part
     return out
 
 
@@ -125,9 +130,9 @@ def ways() -> NDArray[np.int32]:
     out = np.empty((8, len(offsets()), 2), np.int32)
     for octant in range(8):
         bits = np.array([octant >> 2 & 1, octant >> 1 & 1, octant & 1])
-        at = bits - np.array(offsets()) * (1 - 2 * bits)  # the source's anchor, in the target's parent
-        parent = at // 2
+        anchor = bits - np.array(offsets()) * (1 - 2 * bits)  # the source's anchor, in the target's parent
+        parent = anchor // 2
         direction = ((parent[:, 0] + 1) * 3 + parent[:, 1] + 1) * 3 + parent[:, 2] + 1
         out[octant, :, 0] = direction - (direction > 13)
-        out[octant, :, 1] = (at - 2 * parent) @ np.array([4, 2, 1])
+        out[octant, :, 1] = (anchor - 2 * parent) @ np.array([4, 2, 1])
     return out

@@ -57,20 +57,20 @@ class Met:
             (nodes.level[lists.w_s], n_t[lists.w_t] * n_s[lists.w_s]),
             (nodes.level[lists.x_t], n_t[lists.x_t] * n_s[lists.x_s]),
         ]
-        far = np.bincount(*(np.concatenate(both) for both in zip(*count, strict=True)), minlength=MAX_LEVEL + 1)
+        far = np.bincount(*(np.concatenate(parts) for parts in zip(*count, strict=True)), minlength=MAX_LEVEL + 1)
         near = np.bincount(nodes.level[lists.u_t], n_t[lists.u_t] * n_s[lists.u_s], minlength=MAX_LEVEL + 1)
         return cls(nodes.width, far, near)
 
     def by_half(self) -> tuple[dict[float, float], dict[float, float]]:
         """Return the numbers by half side of the boxes, far and near, where there are any."""
-        both = (
-            {float(np.ldexp(self.width, -(k + 1))): float(n) for k, n in enumerate(of) if n}
-            for of in (self.far, self.near)
+        numbers = (
+            {float(np.ldexp(self.width, -(k + 1))): float(n) for k, n in enumerate(counts) if n}
+            for counts in (self.far, self.near)
         )
-        return tuple(both)
+        return tuple(numbers)
 
 
-def order(pair: Pair, tolerance: float, met: Met) -> int:
+def order(pair: Pair, tolerance: float, counts: Met) -> int:
     """Return the least number of points per direction whose error is below the tolerance.
 
     Parameters
@@ -79,7 +79,7 @@ def order(pair: Pair, tolerance: float, met: Met) -> int:
         Linear in the strengths of sources.
     tolerance : float
         Relative error of a sum in the 2-norm; compression adds at most a tenth of it.
-    met : Met
+    counts : Met
         Numbers of pairs of the sum: boxes of all sizes count for pairs that have a length of their own.
 
     Raises
@@ -89,15 +89,15 @@ def order(pair: Pair, tolerance: float, met: Met) -> int:
     """
     if representations.exponents(pair) is not None:
         # One size stands for all, and near fields are left out: beside them any error of far ones would pass.
-        aim, weights, whole = ERROR_SHARE * tolerance, {1.0: 1.0}, 1.0
+        aim, weights, total = ERROR_SHARE * tolerance, {1.0: 1.0}, 1.0
     else:
-        far, near = met.by_half()
+        far, near = counts.by_half()
         aim = ERROR_SHARE_OF_LENGTHS * tolerance
         weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in FAR_DISTANCES) for h, n in far.items()}
-        whole = _variation(*_fields(pair, far, near))
-    counted = {h: w for h, w in weights.items() if w > FAINT_SHARE * aim**2 * whole}
+        total = _variation(*_fields(pair, far, near))
+    terms = {h: w for h, w in weights.items() if w > FAINT_SHARE * aim**2 * total}
     for m in range(LEAST_ORDER, MOST_ORDER + 1):
-        if sum(w * measured(pair, m, h) ** 2 for h, w in counted.items()) <= aim**2 * whole:
+        if sum(w * measured(pair, m, h) ** 2 for h, w in terms.items()) <= aim**2 * total:
             return m
     raise ValueError(
         f"tolerance is {tolerance:g}, for which {pair} takes more than {MOST_ORDER} points per direction over these "
@@ -105,22 +105,22 @@ def order(pair: Pair, tolerance: float, met: Met) -> int:
     )
 
 
-def left(pair: Pair, met: Met) -> float:
+def left(pair: Pair, counts: Met) -> float:
     """Return the size of sums of charges that add up to 0, relative to fields that do not cancel: 1 or less.
 
     For kernels that are nearly constant over all points it is small, and errors must be small, too.
     """
     if representations.exponents(pair) is not None:
         return 1.0
-    n, f = _fields(pair, *met.by_half())
-    whole = float(n @ f**2)
-    return float(np.sqrt(max(_variation(n, f), ROUNDING_SHARE**2 * whole) / whole)) if whole > 0 else 1.0
+    n, f = _fields(pair, *counts.by_half())
+    total = float(n @ f**2)
+    return float(np.sqrt(max(_variation(n, f), ROUNDING_SHARE**2 * total) / total)) if total > 0 else 1.0
 
 
 def _fields(pair: Pair, far: dict[float, float], near: dict[float, float]) -> tuple[Floats, Floats]:
     """Return numbers of pairs of particles, and their fields."""
-    both = ((far, FAR), (near, NEAR))
-    n, f = np.array([(n / 2, field(pair, r * h)) for of, radii in both for h, n in of.items() for r in radii]).T
+    groups = ((far, FAR), (near, NEAR))
+    n, f = np.array([(n / 2, field(pair, r * h)) for pairs, radii in groups for h, n in pairs.items() for r in radii]).T
     return n, f
 
 
@@ -146,16 +146,18 @@ def measured(pair: Pair, m: int, half: float) -> float:
     rng = np.random.default_rng(1)
     y, x = rng.uniform(-1, 1, (2, SAMPLE_POINTS, 3))
     charges = rng.uniform(-1, 1, (SAMPLE_POINTS, pair.dens * CHARGE_SETS))
-    up, down = polynomials(y, m), polynomials(x, m)
+    source_weights, target_weights = polynomials(y, m), polynomials(x, m)
     proxies = grid(m)
     worst = 0.0
     for offset in NEAREST:
         shift = 2.0 * np.array(offset)
         exact = _sums(pair, half * (x + shift), half * y, charges)
-        interpolated = np.tensordot(down, _sums(pair, half * (proxies + shift), half * proxies, up.T @ charges), 1)
+        interpolated = np.tensordot(
+            target_weights, _sums(pair, half * (proxies + shift), half * proxies, source_weights.T @ charges), 1
+        )
         size = np.linalg.norm(exact, axis=(0, 2))
-        some = size > FAINT_SHARE * size.max()
-        errors = np.linalg.norm(interpolated - exact, axis=(0, 2))[some] / size[some]
+        mask = size > FAINT_SHARE * size.max()
+        errors = np.linalg.norm(interpolated - exact, axis=(0, 2))[mask] / size[mask]
         worst = max(worst, float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.0)
     return worst
 
@@ -177,6 +179,6 @@ def polynomials(x: Floats, m: int) -> Floats:
     """Return the products of Lagrange polynomials (n, m³) at x (n, 3): Σ_k T_k(x) T_k(x_i) along each axis."""
     nodes = points()[0][m - 1, :m]
     k = np.arange(m)
-    at_nodes = np.cos(k[:, None] * np.arccos(nodes))
-    factors = [(2 * np.cos(np.arccos(np.clip(x[:, d, None], -1, 1)) * k) @ at_nodes - 1) / m for d in range(3)]
+    node_values = np.cos(k[:, None] * np.arccos(nodes))
+    factors = [(2 * np.cos(np.arccos(np.clip(x[:, d, None], -1, 1)) * k) @ node_values - 1) / m for d in range(3)]
     return np.einsum("ni,nj,nk->nijk", *factors).reshape(len(x), -1)

@@ -57,8 +57,8 @@ def grid(order: int) -> Floats:
 
 def offsets() -> list[Offset]:
     """Return the 189 offsets of a target with octant 0, class by class, nearest first."""
-    all_of = itertools.product(range(-3, 3), repeat=3)
-    return sorted((d for d in all_of if max(map(abs, d)) > 1), key=lambda d: (canonical(d), d))
+    cube = itertools.product(range(-3, 3), repeat=3)
+    return sorted((d for d in cube if max(map(abs, d)) > 1), key=lambda d: (canonical(d), d))
 
 
 def seen_from_source(d: Offset) -> Offset:
@@ -100,10 +100,10 @@ class Turn:
     def of_points(self, order: int) -> NDArray[np.intp]:
         """Return the place of Q⁻¹ x for each point x of `grid`."""
         k = np.stack(np.meshgrid(*[np.arange(order)] * 3, indexing="ij")).reshape(3, -1)
-        back = np.empty_like(k)
+        image = np.empty_like(k)
         for a in range(3):
-            back[self.axis[a]] = k[a] if self.sign[a] > 0 else order - 1 - k[a]
-        return (back[0] * order + back[1]) * order + back[2]
+            image[self.axis[a]] = k[a] if self.sign[a] > 0 else order - 1 - k[a]
+        return (image[0] * order + image[1]) * order + image[2]
 
 
 PARTS = {9: "tensor", 6: "symmetric tensor", 3: "vector", 1: "scalar"}
@@ -120,10 +120,10 @@ class Components:
     def matrix(self, q: Floats) -> Floats:
         """Return the signed permutation (n, n) of the components for Q."""
         out = np.zeros((sum(self.parts), sum(self.parts)))
-        at = 0
+        begin = 0
         for n in self.parts:
-            out[at : at + n, at : at + n] = _turned(n, q)
-            at += n
+            out[begin : begin + n, begin : begin + n] = _turned(n, q)
+            begin += n
         return out * (np.linalg.det(q).round() if self.axial else 1.0)
 
 
@@ -162,15 +162,15 @@ def symmetry(pair: Pair) -> tuple[Components, Components] | None:
     r = rng.uniform(0.2, 1.0, (6, 3)) * rng.choice([-1.0, 1.0], (6, 3)) * np.array([[0.5], [1], [1], [2], [4], [8]])
     r = np.concatenate([scale * r for scale in SCALES])
     turns = [Turn.reflection(4).matrix, Turn((1, 0, 2), (1, 1, 1)).matrix, Turn((1, 2, 0), (1, 1, 1)).matrix]
-    k, *turned = representations.block(pair, np.concatenate([r, *(r @ q.T for q in turns)])).reshape(
+    k, *images = representations.block(pair, np.concatenate([r, *(r @ q.T for q in turns)])).reshape(
         4, len(r), pair.result, pair.dens
     )
     size = np.abs(k).max(axis=(1, 2), keepdims=True)
     for axial, result, charges in itertools.product((False, True), _layouts(pair.result), _layouts(pair.dens)):
         d_t, d_s = Components(result, axial), Components(charges)
         if all(
-            (np.abs(other - d_t.matrix(q) @ k @ d_s.matrix(q).T) <= EXACT * size).all()
-            for q, other in zip(turns, turned, strict=True)
+            (np.abs(image - d_t.matrix(q) @ k @ d_s.matrix(q).T) <= EXACT * size).all()
+            for q, image in zip(turns, images, strict=True)
         ):
             return d_t, d_s
     return None
@@ -185,16 +185,16 @@ def factors(matrix: Floats, left: Floats, right: Floats, eps: float) -> tuple[Fl
     """
     if eps <= 0:
         return matrix.T.copy(), np.eye(matrix.shape[1])
-    weighted = matrix * left[:, None] * right
-    n = min(weighted.shape)
+    product = matrix * left[:, None] * right
+    n = min(product.shape)
     rng, count = np.random.default_rng(0), min(n, 24 + OVER)
     while True:
         if count >= n // 2:
-            u, s, vt = np.linalg.svd(weighted, full_matrices=False)
+            u, s, vt = np.linalg.svd(product, full_matrices=False)
             break
-        q = np.linalg.qr(weighted @ rng.standard_normal((weighted.shape[1], count)))[0]
-        q = np.linalg.qr(weighted @ (weighted.T @ q))[0]  # once more, for vectors as good as those of the whole
-        u, s, vt = np.linalg.svd(q.T @ weighted, full_matrices=False)
+        q = np.linalg.qr(product @ rng.standard_normal((product.shape[1], count)))[0]
+        q = np.linalg.qr(product @ (product.T @ q))[0]  # once more, for vectors as good as those of the whole
+        u, s, vt = np.linalg.svd(q.T @ product, full_matrices=False)
         if s[count - OVER] <= eps * s[0]:
             u = q @ u
             break

@@ -46,21 +46,21 @@ class _LevelCuts:
     def of(cls, level: LevelTranslations, near: NDArray[np.int32], sizes: TaskSizes) -> "_LevelCuts":
         """Return the blocks of a level; near[octet] are the neighbours of octets."""
         lanes = level.sources.blocks.boxes.shape[1]
-        given, made = (_runs(side, sizes) for side in (level.sources, level.targets))
-        compressed = RowBlocks(given.bounds * lanes)
+        source_blocks, target_blocks = (_runs(side, sizes) for side in (level.sources, level.targets))
+        value_rows = RowBlocks(source_blocks.bounds * lanes)
         place, row = level.target.values, level.row.values
-        met = np.zeros((len(made), len(near) + 1), bool)  # the last column stands for −1: no neighbour
+        incidence = np.zeros((len(target_blocks), len(near) + 1), bool)  # the last column stands for −1: no neighbour
         block, lane = np.nonzero(place >= 0)
-        met[made.block(block)[:, None], near[place[block, lane] // 8]] = True
-        task, octet = np.nonzero(met[:, :-1])
-        there = row.reshape(-1, 8)[octet]
-        taken = np.zeros((len(made), len(given)), bool)
-        some = there >= 0
-        taken[np.broadcast_to(task[:, None], there.shape)[some], compressed.block(there[some])] = True
-        task, of = np.nonzero(taken)
-        first = np.searchsorted(level.targets.item.values[:, 0], made.bounds[:-1])  # first item of each task
+        incidence[target_blocks.block(block)[:, None], near[place[block, lane] // 8]] = True
+        task, octet = np.nonzero(incidence[:, :-1])
+        rows = row.reshape(-1, 8)[octet]
+        reads = np.zeros((len(target_blocks), len(source_blocks)), bool)
+        mask = rows >= 0
+        reads[np.broadcast_to(task[:, None], rows.shape)[mask], value_rows.block(rows[mask])] = True
+        task, column = np.nonzero(reads)
+        first = np.searchsorted(level.targets.item.values[:, 0], target_blocks.bounds[:-1])  # first item of each task
         begin = np.searchsorted(first[task], np.arange(level.targets.item.shape[0] + 1))
-        return cls(given, made, compressed, begin, compressed.bounds[of])
+        return cls(source_blocks, target_blocks, value_rows, begin, value_rows.bounds[column])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,41 +89,41 @@ class ChebyshevCuts:
         level_begin, m3 = tree.nodes.level_begin, translations.order**3
         runs = [np.arange(first, end, sizes.boxes) for first, end in pairwise(level_begin)]
         boxes = np.unique(np.concatenate([[0], *runs, [tree.nodes.n]])).astype(np.int64)
-        made = cls(ParticleCuts.of(tree, lists, sizes), RowBlocks(boxes), RowBlocks(boxes * m3), translations.order)
+        cuts = cls(ParticleCuts.of(tree, lists, sizes), RowBlocks(boxes), RowBlocks(boxes * m3), translations.order)
         for level in translations.levels:
-            here = _LevelCuts.of(level, translations.near, sizes)
+            level_cuts = _LevelCuts.of(level, translations.near, sizes)
             for a in (level.sources.values, level.targets.values, level.compressed):
-                made.levels[a] = here
-        return made
+                cuts.levels[a] = level_cuts
+        return cuts
 
-    def steps(self, some: Iterable[Step]) -> list[Step]:
+    def steps(self, steps: Iterable[Step]) -> list[Step]:
         """Return steps with their cuts."""
-        return [replace(step, cut=_HOW[step.unit.l0.name](self, step)) for step in some]
+        return [replace(step, cut=_HOW[step.unit.l0.name](self, step)) for step in steps]
 
     # Boxes and particles ----------------------------------------------------------------------------------------------
     def _boxes(self, a: Handle, first: NDArray[np.integer], count: NDArray[np.integer] | int = 1) -> Touched:
         """Return the rows of boxes, numbered from the start of a part of all values."""
-        whole, m3 = a.whole, self.order**3
-        if len(whole) == self.boxes.bounds[-1]:
-            begin = a.extent[0] // (whole.nbytes // len(whole))
-            return Touched.each(whole, self.boxes, begin + first.astype(np.int64), count)
+        array, m3 = a.whole, self.order**3
+        if len(array) == self.boxes.bounds[-1]:
+            begin = a.extent[0] // (array.nbytes // len(array))
+            return Touched.each(array, self.boxes, begin + first.astype(np.int64), count)
         begin = a.extent[0] // a.dtype.itemsize
-        return Touched.each(whole, self.points, begin + first.astype(np.int64) * m3, count * m3, axis=1)
+        return Touched.each(array, self.points, begin + first.astype(np.int64) * m3, count * m3, axis=1)
 
     def charges(self, step: Step) -> Cut:
         """Cut P2M along boxes."""
         leaf = step.args["leaf"].values.astype(np.int64)
-        made = self._boxes(step.args["charge"], leaf[:, 0])
+        outputs = self._boxes(step.args["charge"], leaf[:, 0])
         src = Touched(step.args["src"], self.particles.sources, leaf[:, 1], leaf[:, 2])
-        return Cut("P2M", (leaf[:, 2] - leaf[:, 1]).astype(float), [src, made], [made], made)
+        return Cut("P2M", (leaf[:, 2] - leaf[:, 1]).astype(float), [src, outputs], [outputs], outputs)
 
     def transfer(self, step: Step) -> Cut:
         """Cut M2M and L2L along the boxes that receive values."""
         item = step.args["item"].values.astype(np.int64)
-        made = self._boxes(step.args["made"], item[:, 0])
-        given = self._boxes(step.args["given"], item[:, 1], item[:, 2] - item[:, 1])
+        outputs = self._boxes(step.args["made"], item[:, 0])
+        inputs = self._boxes(step.args["given"], item[:, 1], item[:, 2] - item[:, 1])
         kind = "M2M" if step.phase == "upward" else "L2L"
-        return Cut(kind, (item[:, 2] - item[:, 1]).astype(float), [given, made], [made], made)
+        return Cut(kind, (item[:, 2] - item[:, 1]).astype(float), [inputs, outputs], [outputs], outputs)
 
     def potentials(self, step: Step) -> Cut:
         """Cut L2P along targets."""
@@ -138,9 +138,9 @@ class ChebyshevCuts:
         if step.phase == "near":
             return self.particles.near(step)
         item = step.args["item"].values
-        made = self._boxes(step.args["u"], item[:, 0])
-        src, met = self.particles.spans(step, np.append(item[:, 4], item[-1, 5]))
-        return Cut("P2L", met, [src, made], [made], made)
+        outputs = self._boxes(step.args["u"], item[:, 0])
+        src, n_sources = self.particles.spans(step, np.append(item[:, 4], item[-1, 5]))
+        return Cut("P2L", n_sources, [src, outputs], [outputs], outputs)
 
     def grids(self, step: Step) -> Cut:
         """Cut M2P along targets."""
@@ -148,69 +148,69 @@ class ChebyshevCuts:
         count = item[:, 5] - item[:, 4]
         u = Touched.each(step.args["u"], self.particles.targets, item[:, 1], item[:, 2], axis=1)
         boxes, begin = step.args["other"].values[spread(item[:, 4], count)], np.concatenate([[0], np.cumsum(count)])
-        given = Touched.listed(step.args["charge"], self.boxes, begin, boxes)
-        return Cut("M2P", item[:, 2] * count.astype(float), [given, u], [u], u)
+        inputs = Touched.listed(step.args["charge"], self.boxes, begin, boxes)
+        return Cut("M2P", item[:, 2] * count.astype(float), [inputs, u], [u], u)
 
     def fill(self, step: Step) -> Cut:
         """Cut the clearing of charges and of one component of potentials along boxes; sums are cleared in one task."""
-        out, whole = step.args["out"], step.args["out"].whole
-        if whole.shape[1] == self.particles.targets.bounds[-1]:
+        out, array = step.args["out"], step.args["out"].whole
+        if array.shape[1] == self.particles.targets.bounds[-1]:
             return self.particles.fill(step)
-        (first, end), partly = (at // out.dtype.itemsize for at in out.extent), out.nbytes < whole.nbytes
-        each = whole.shape[1]
-        if len(whole) != self.boxes.bounds[-1]:
-            rows = RowByRow(whole, self.points, first % each, axis=1)
+        (first, end), partly = (byte // out.dtype.itemsize for byte in out.extent), out.nbytes < array.nbytes
+        width = array.shape[1]
+        if len(array) != self.boxes.bounds[-1]:
+            rows = RowByRow(array, self.points, first % width, axis=1)
             return Cut("FILL", 1.0, [rows] * partly, [rows], rows)
-        if first % each == end % each == 0:
-            rows = RowByRow(whole, self.boxes, first // each)
-            return Cut("FILL", 1.0, [rows] * partly, [rows], rows, each)
-        low, high = np.array([first // each]), np.array([-(-end // each)])
-        some = Touched(whole, self.boxes, low, high, np.array([0, 1]))
-        return Cut("FILL", float(step.items), [some], [some])
+        if first % width == end % width == 0:
+            rows = RowByRow(array, self.boxes, first // width)
+            return Cut("FILL", 1.0, [rows] * partly, [rows], rows, width)
+        low, high = np.array([first // width]), np.array([-(-end // width)])
+        access = Touched(array, self.boxes, low, high, np.array([0, 1]))
+        return Cut("FILL", float(step.items), [access], [access])
 
     # Translations -----------------------------------------------------------------------------------------------------
     def enter(self, step: Step) -> Cut:
         """Cut the transfer of values into frames along blocks of sources."""
-        given = step.args["given"]
-        rows = RowByRow(given, self.levels[given].given)
+        inputs = step.args["given"]
+        rows = RowByRow(inputs, self.levels[inputs].given)
         return Cut("ENTER", 1.0, [self._of_blocks(step, "charge")], [rows], rows)
 
     def leave(self, step: Step) -> Cut:
         """Cut the transfer of values out of frames along blocks of targets."""
-        made = step.args["made"]
-        rows, phi = RowByRow(made, self.levels[made].made), self._of_blocks(step, "phi")
+        outputs = step.args["made"]
+        rows, phi = RowByRow(outputs, self.levels[outputs].made), self._of_blocks(step, "phi")
         return Cut("LEAVE", 1.0, [rows, phi], [phi], rows)
 
     def _of_blocks(self, step: Step, name: str) -> Touched:
         """Return the values of the boxes of each block."""
         box = step.args["box"].values
         begin = np.concatenate([[0], np.cumsum(np.count_nonzero(box >= 0, axis=1))])
-        some = self._boxes(step.args[name], box[box >= 0])
-        return replace(some, begin=begin)
+        access = self._boxes(step.args[name], box[box >= 0])
+        return replace(access, begin=begin)
 
     def compress(self, step: Step) -> Cut:
         """Cut products of values and matrices along blocks of sources."""
-        given, made, (first, count) = step.args["given"], step.args["made"], step.args["item"].values.T[:2]
-        cuts, lanes = self.levels[given], given.shape[2]
-        rows = Touched.each(given, cuts.given, first, count)
-        out = Touched.each(made, cuts.compressed, first.astype(np.int64) * lanes, count.astype(np.int64) * lanes)
+        inputs, outputs, (first, count) = step.args["given"], step.args["made"], step.args["item"].values.T[:2]
+        cuts, lanes = self.levels[inputs], inputs.shape[2]
+        rows = Touched.each(inputs, cuts.given, first, count)
+        out = Touched.each(outputs, cuts.compressed, first.astype(np.int64) * lanes, count.astype(np.int64) * lanes)
         return Cut("COMPRESS", count * float(step.args["columns"]), [rows], [out], rows)
 
     def expand(self, step: Step) -> Cut:
         """Cut products of compressed values and matrices along blocks of targets."""
-        given, made, (first, count) = step.args["given"], step.args["made"], step.args["item"].values.T[:2]
-        cuts = self.levels[made]
-        taken = Touched.listed(given, cuts.compressed, cuts.begin, cuts.rows)
-        rows = Touched.each(made, cuts.made, first, count)
+        inputs, outputs, (first, count) = step.args["given"], step.args["made"], step.args["item"].values.T[:2]
+        cuts = self.levels[outputs]
+        reads = Touched.listed(inputs, cuts.compressed, cuts.begin, cuts.rows)
+        rows = Touched.each(outputs, cuts.made, first, count)
         add = step.args["first_column"] > 0
-        return Cut("M2L", count * float(step.args["columns"]), [taken, *[rows] * add], [rows], rows)
+        return Cut("M2L", count * float(step.args["columns"]), [reads, *[rows] * add], [rows], rows)
 
 
 def _runs(side: LevelSide, sizes: TaskSizes) -> RowBlocks:
     """Return runs of blocks that end where work items do."""
     first = side.item.values[:, 0].astype(np.int64)
-    each = max(sizes.boxes // (TOGETHER * side.blocks.boxes.shape[1]), 1)
-    return RowBlocks(np.append(first[::each], len(side.blocks)))
+    stride = max(sizes.boxes // (TOGETHER * side.blocks.boxes.shape[1]), 1)
+    return RowBlocks(np.append(first[::stride], len(side.blocks)))
 
 
 _HOW: dict[str, Callable[[ChebyshevCuts, Step], Cut]] = {

@@ -150,21 +150,28 @@ class Translations:
         self._octets = int(nodes.octet_begin[-1])
         self.near = blocks.neighbours(lists.v_t, lists.v_s, lists.v_direction, self._octets)
         self._tables = {"near": table("near", self.near), "way": constant("ways", chebyshev_m2l.ways())}
-        of_s, of_t = (None, None) if self.turning is None else (self.turning[1], self.turning[0])
-        self._frames = [self._frame(of_s, pair.dens, False), self._frame(of_t, pair.result, True)]
+        source_components, target_components = (
+            (None, None) if self.turning is None else (self.turning[1], self.turning[0])
+        )
+        self._frames = [
+            self._frame(source_components, pair.dens, False),
+            self._frame(target_components, pair.result, True),
+        ]
         in_s, in_t = np.zeros(self._octets, bool), np.zeros(self._octets, bool)
         in_s[lists.v_s], in_t[lists.v_t] = True, True
-        found = []
+        levels = []
         for level in range(TOP_LEVEL, len(nodes.level_begin) - 1):
             box = np.arange(*nodes.level_begin[level : level + 2], dtype=np.int32)
             octet = nodes.slot[box] // 8
             s = box[in_s[octet] & (nodes.sources.count[box] > 0)]
             t = box[in_t[octet] & (nodes.targets.end[box] > nodes.targets.begin[box])]
             if len(s) and len(t):
-                found.append((float(nodes.half[s[0]]), *(self._blocks(some, nodes.octant[some]) for some in (s, t))))
-        rows = sum(s.boxes.size for _, s, _ in found)
+                levels.append(
+                    (float(nodes.half[s[0]]), *(self._blocks(boxes, nodes.octant[boxes]) for boxes in (s, t)))
+                )
+        rows = sum(s.boxes.size for _, s, _ in levels)
         width = max(min(COMPRESSED // max(rows * real.itemsize, 1), COLUMNS) // ROWS, 1) * ROWS
-        for half, s, t in found:
+        for half, s, t in levels:
             self._add(nodes, half, s, t, width)
 
     def _blocks(self, boxes: NDArray[np.int32], octant: NDArray[np.int32]) -> BoxBlocks:
@@ -178,9 +185,9 @@ class Translations:
             actions = chebyshev_m2l.frame(components, self.order, points_last)
             place = np.stack([a.place for a in actions])
             signs = [a.sign for a in actions]
-        signed = any(one is not None for one in signs)
-        sign = [np.ones(place.shape[1]) if one is None else one for one in signs] if signed else [[1.0]]
-        return _Frame(table("place", place, np.int32), table("sign", sign, self.real), signed)
+        has_signs = any(row is not None for row in signs)
+        sign = [np.ones(place.shape[1]) if row is None else row for row in signs] if has_signs else [[1.0]]
+        return _Frame(table("place", place, np.int32), table("sign", sign, self.real), has_signs)
 
     def _add(self, nodes: OctNodes, half: float, s: BoxBlocks, t: BoxBlocks, width: int) -> None:
         """Add the level of sources s and targets t."""
@@ -193,7 +200,8 @@ class Translations:
         # A matrix of sources has a tile for each ROWS columns, that of targets for each ROWS values.
         lines = -(-int(matrices.column[-1]) // ROWS) * len(scales[0]), -(-len(scales[1]) // ROWS) * matrices.column[-1]
         sides = [
-            self._side(one, nodes, *more) for one, *more in zip((s, t), scales, lines, ("given", "made"), strict=True)
+            self._side(blocks, nodes, *arguments)
+            for blocks, *arguments in zip((s, t), scales, lines, ("given", "made"), strict=True)
         ]
         self.levels.append(
             LevelTranslations(
@@ -205,26 +213,26 @@ class Translations:
             )
         )
 
-    def _side(self, some: BoxBlocks, nodes: OctNodes, scale: NDArray[np.float64], lines: int, name: str) -> LevelSide:
-        frame = np.zeros_like(some.boxes) if self.turning is None else some.placed(nodes.octant, 0)
+    def _side(self, blocks: BoxBlocks, nodes: OctNodes, scale: NDArray[np.float64], lines: int, name: str) -> LevelSide:
+        frame = np.zeros_like(blocks.boxes) if self.turning is None else blocks.placed(nodes.octant, 0)
         return LevelSide(
-            blocks=some,
-            box=table("box", some.boxes),
+            blocks=blocks,
+            box=table("box", blocks.boxes),
             frame=table("frame", frame),
-            item=table("item", some.items(TOGETHER, lines)),
+            item=table("item", blocks.items(TOGETHER, lines)),
             scale=table("scale", scale, self.real),
-            values=state(name, (len(some), len(scale), some.boxes.shape[1]), self.real, zero=False),
+            values=state(name, (len(blocks), len(scale), blocks.boxes.shape[1]), self.real, zero=False),
         )
 
     def _matrices_of(self, size: float) -> Matrices:
         """Return the matrices between boxes of this half side."""
         if size not in self._matrices:
-            made = chebyshev_m2l.tables(self.pair, self.order, size, self.eps, self.turning is not None)
-            left, right = _tiles(made.left.transpose(0, 2, 1)), _tiles(made.right)
+            result = chebyshev_m2l.tables(self.pair, self.order, size, self.eps, self.turning is not None)
+            left, right = _tiles(result.left.transpose(0, 2, 1)), _tiles(result.right)
             self._matrices[size] = Matrices(
-                table("left", left, self.real), table("right", right, self.real), np.asarray(made.column)
+                table("left", left, self.real), table("right", right, self.real), np.asarray(result.column)
             )
-            self.operators[size] = made.operators
+            self.operators[size] = result.operators
         return self._matrices[size]
 
     # Steps ------------------------------------------------------------------------------------------------------------
@@ -236,7 +244,7 @@ class Translations:
         shape = THREADS, lanes(self.real)
         steps = [self._framed(phase, "enter", level.sources, 0, {"charge": charge, "given": level.sources.values})]
         column = constant("column", level.matrices.column)
-        more = {"target": level.target, "row": level.row, "column": column, **self._tables}
+        constants = {"target": level.target, "row": level.row, "column": column, **self._tables}
         rows_s, rows_t = (side.values.shape[1] for side in (level.sources, level.targets))
         for first, count in level.parts:
             args: dict[str, Any] = {"item": level.sources.item, "table": level.matrices.right}
@@ -245,7 +253,7 @@ class Translations:
             steps.append(Step(phase, self.compress, len(level.sources.item), args, shape=shape))
             begin = int(np.searchsorted(level.matrices.column, first, side="right")) - 1
             end = int(np.searchsorted(level.matrices.column, first + count))
-            args = {"item": level.targets.item, "table": level.matrices.left, "given": level.compressed, **more}
+            args = {"item": level.targets.item, "table": level.matrices.left, "given": level.compressed, **constants}
             args |= {"made": level.targets.values, "rows": rows_t, "lines": level.columns}
             args |= {"first_column": first, "columns": count, "first": begin, "count": end - begin}
             steps.append(Step(phase, self.expand(first > 0), len(level.targets.item), args, shape=shape))

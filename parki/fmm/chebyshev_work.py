@@ -33,45 +33,49 @@ PHASES = {"upward": "upward", "downward": "downward", "pp": "near", "cp": "p2l_m
 
 def seconds(structure: FmmStructure, machine: Machine, dtype: np.dtype, units: int) -> dict[str, float]:
     """Return the predicted seconds of a sum by phase, on `units` cores."""
-    found = dict.fromkeys((*PHASES.values(), "m2l"), 0.0)
+    sums = dict.fromkeys((*PHASES.values(), "m2l"), 0.0)
     for name, bound in clusters.predict(counts(structure, machine), machine, dtype.name, units=units).items():
-        found[PHASES[name]] += bound.seconds
+        sums[PHASES[name]] += bound.seconds
     levels = structure.expansion.translations.levels
     share = PRODUCTS_SHARE * machine.together("p2p", units)
-    found["m2l"] += roofline.time(products(levels), machine, dtype.name, units, share).seconds
+    sums["m2l"] += roofline.time(products(levels), machine, dtype.name, units, share).seconds
     share = machine.reached["cnv"] * machine.together("cnv", units)
-    found["m2l"] += roofline.time(passes(levels, dtype.itemsize), machine, dtype.name, units, share).seconds
-    return found
+    sums["m2l"] += roofline.time(passes(levels, dtype.itemsize), machine, dtype.name, units, share).seconds
+    return sums
 
 
 def counts(structure: FmmStructure, machine: Machine) -> dict[str, Counts]:
     """Count the steps between particles and boxes, by phase of a treecode (`perfmodels.counts.clusters.PHASES`)."""
-    it: ChebyshevExpansion = structure.expansion
-    real, pair, m = it.particles.real, it.particles.pair, it.translations.order
-    tree, nodes, read = structure.tree, structure.tree.nodes, engine.operations
+    expansion: ChebyshevExpansion = structure.expansion
+    real, pair, m = expansion.particles.real, expansion.particles.pair, expansion.translations.order
+    tree, nodes, text_of = structure.tree, structure.tree.nodes, engine.operations
     kernels, row, points = ProxyKernels(pair, real, real, m), 3 + pair.strengths, m**3
-    about = real.itemsize, machine.lanes[real.name], machine.is_gpu
-    met = meetings(tree, structure.lists, points, far=True)
-    nothing = Lists(np.empty(0, int), np.empty(0, int), np.empty(0), 0.0, 0.0)
+    facts = real.itemsize, machine.lanes[real.name], machine.is_gpu
+    sizes = meetings(tree, structure.lists, points, far=True)
+    no_lists = Lists(np.empty(0, int), np.empty(0, int), np.empty(0), 0.0, 0.0)
 
     def summed(text: Workunit, lists: Lists, source: float) -> Counts:
-        return clusters.interacting(read(text), lists, source, pair.result, *about)
+        return clusters.interacting(text_of(text), lists, source, pair.result, *facts)
 
     p2m, l2p = kernels.particles_to_charges(), kernels.potentials_to_particles()
-    src, trg = met.get("p2m", nothing).met, met.get("l2p", nothing).targets
-    found = {"upward": clusters.streamed(float(tree.sources.n * (real.itemsize * 2 * row + 4)), 0)}
-    found["upward"] += clusters.leaves(read(p2m), src, _block(p2m), 3 + pair.dens, 2 * points * pair.dens, *about)
-    found["upward"] += clusters.transferred(read(kernels.transfer(True)), _upward(nodes, m), True, pair.dens, *about)
-    found["downward"] = Counts()
+    src, trg = sizes.get("p2m", no_lists).met, sizes.get("l2p", no_lists).targets
+    result = {"upward": clusters.streamed(float(tree.sources.n * (real.itemsize * 2 * row + 4)), 0)}
+    result["upward"] += clusters.leaves(text_of(p2m), src, _block(p2m), 3 + pair.dens, 2 * points * pair.dens, *facts)
+    result["upward"] += clusters.transferred(
+        text_of(kernels.transfer(True)), _upward(nodes, m), True, pair.dens, *facts
+    )
+    result["downward"] = Counts()
     if len(structure.lists.v_t) + len(structure.lists.x_t):
-        held = points * pair.result
-        found["downward"] += clusters.leaves(read(l2p), trg, _block(l2p), 3 + 2 * pair.result, held, *about)
-        down = _downward(nodes, m)
-        found["downward"] += clusters.transferred(read(kernels.transfer(False)), down, False, pair.result, *about)
-    found["pp"] = summed(kernels.ranges(), met.get("p2p", nothing), row)
-    found["cp"] = summed(kernels.ranges(), replace(met.get("p2l", nothing), proxies=1.0), row)
-    found["pc"] = summed(kernels.grids(m), met.get("m2p", nothing), pair.dens + 6 / points)
-    return found
+        n_values = points * pair.result
+        result["downward"] += clusters.leaves(text_of(l2p), trg, _block(l2p), 3 + 2 * pair.result, n_values, *facts)
+        transfers = _downward(nodes, m)
+        result["downward"] += clusters.transferred(
+            text_of(kernels.transfer(False)), transfers, False, pair.result, *facts
+        )
+    result["pp"] = summed(kernels.ranges(), sizes.get("p2p", no_lists), row)
+    result["cp"] = summed(kernels.ranges(), replace(sizes.get("p2l", no_lists), proxies=1.0), row)
+    result["pc"] = summed(kernels.grids(m), sizes.get("m2p", no_lists), pair.dens + 6 / points)
+    return result
 
 
 def _block(unit: Workunit) -> int:
@@ -107,7 +111,7 @@ def products(levels: Iterable[LevelTranslations]) -> Counts:
 
 def passes(levels: Iterable[LevelTranslations], itemsize: int) -> Counts:
     """Count the bytes of compressed values of lists V: written by sources, collected by targets, and read there."""
-    made = sum(level.columns * level.sources.blocks.boxes.size for level in levels)
+    n_values = sum(level.columns * level.sources.blocks.boxes.size for level in levels)
     collected = sum(level.columns * level.targets.blocks.boxes.size for level in levels)
-    dram = float(itemsize * (made + collected))
+    dram = float(itemsize * (n_values + collected))
     return Counts(bytes={"l2": dram + 2.0 * itemsize * collected, "dram": dram})

@@ -27,15 +27,15 @@ class ClassMatrices:
     @classmethod
     def of(cls, matrices: list[Floats]) -> "ClassMatrices":
         """Put matrices of the classes together."""
-        tables, part, read, written, line = [np.zeros((0, TILE))], [], 0, 0, 0
+        tables, part, first_column, first_row, line = [np.zeros((0, TILE))], [], 0, 0, 0
         for a in matrices:
             rows, columns = a.shape
             tiles = -(-rows // TILE)
             padded = np.zeros((tiles * TILE, columns))
             padded[:rows] = a
             tables.append(padded.reshape(tiles, TILE, columns).transpose(0, 2, 1).reshape(-1, TILE))
-            part.append((read, columns, written, rows, line))
-            read, written, line = read + columns, written + rows, line + tiles * columns
+            part.append((first_column, columns, first_row, rows, line))
+            first_column, first_row, line = first_column + columns, first_row + rows, line + tiles * columns
         return cls(np.concatenate(tables), np.array(part, np.int32).reshape(-1, 5))
 
     @property

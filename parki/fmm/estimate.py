@@ -32,6 +32,6 @@ def require_values(tree: Octree, points: int, components: int, space: Space) -> 
     _require(tree.nodes.n * points * components * tree.sources.points.dtype.itemsize, tree, space)
 
 
-def _require(needed: int, tree: Octree, space: Space) -> None:
+def _require(nbytes: int, tree: Octree, space: Space) -> None:
     if not space.own_memory:
-        memory.require(needed, f"an octree of {tree.nodes.n} boxes", ADVICE)
+        memory.require(nbytes, f"an octree of {tree.nodes.n} boxes", ADVICE)

@@ -65,18 +65,18 @@ class Particles:
         """Return the handles of the particles of a tree."""
         real, n_src, n_trg = tree.sources.points.dtype, tree.sources.n, tree.targets.n
         part = part_of(tree)
-        own = slice(0, n_src) if part is None else part.own
+        own_rows = slice(0, n_src) if part is None else part.own
         sources, source_order = constant("sources", tree.sources.points), constant("source_order", tree.sources.order)
-        same = tree.targets is tree.sources
+        is_same = tree.targets is tree.sources
         return cls(
             pair=pair,
             charges=argument("charges", (pair.dens, len(tree.sources.order)), real),
             result=result("result", (pair.result, n_trg), real),
             sources=sources,
-            targets=sources if same else constant("targets", tree.targets.points),
+            targets=sources if is_same else constant("targets", tree.targets.points),
             source_order=source_order,
-            target_order=source_order if same else constant("target_order", tree.targets.order),
-            own=own,
+            target_order=source_order if is_same else constant("target_order", tree.targets.order),
+            own=own_rows,
             rows=state("rows", (n_src, 3 + pair.strengths), real),
             sums=state("sums", (pair.result, n_trg), real),
         )
@@ -89,8 +89,8 @@ class Particles:
     def load(self, phase: str) -> list[Step]:
         """Return steps that bring the charges into the order of the tree, and clear the sums."""
         rows = self.rows if len(self.source_order) == len(self.rows) else self.rows[self.own]
-        some = [glue.gather_columns(phase, self.charges, self.source_order, rows, 3)] if len(rows) else []
-        return [*some, *glue.fill(phase, self.sums)]
+        steps = [glue.gather_columns(phase, self.charges, self.source_order, rows, 3)] if len(rows) else []
+        return [*steps, *glue.fill(phase, self.sums)]
 
     def store(self, phase: str) -> list[Step]:
         """Return steps that bring the sums into the caller's order."""
@@ -103,11 +103,11 @@ class Particles:
         """
         if not len(self.target_order):
             return []
-        own = state("near_sums", self.sums.shape, self.real, zero=False)
-        steps = [replace(step, args={**step.args, "u": own}) for step in near]
+        near_sums = state("near_sums", self.sums.shape, self.real, zero=False)
+        steps = [replace(step, args={**step.args, "u": near_sums}) for step in near]
         unit = engine.kernel("glue", "scatter_both", real=self.real)
-        args = {"a": self.sums, "b": own, "order": self.target_order, "out": self.result, "rows": len(own)}
-        return [*glue.fill("near", own), *steps, Step("near", unit, len(self.target_order), args)]
+        args = {"a": self.sums, "b": near_sums, "order": self.target_order, "out": self.result, "rows": len(near_sums)}
+        return [*glue.fill("near", near_sums), *steps, Step("near", unit, len(self.target_order), args)]
 
     def coincident(self, lists: OctLists) -> float:
         """Return the squared distance up to which points coincide, relative to that from the origin."""
@@ -119,8 +119,8 @@ class Particles:
         if not len(lists.u_t):
             return []
         items, spans = near(tree.nodes, tree.nodes.sources, lists)
-        count, nothing = items[:, 1] - items[:, 0], np.zeros(len(items), np.int32)
-        item = np.column_stack([nothing, items[:, 0], count, nothing, items[:, 2], items[:, 3]])
+        count, zeros = items[:, 1] - items[:, 0], np.zeros(len(items), np.int32)
+        item = np.column_stack([zeros, items[:, 0], count, zeros, items[:, 2], items[:, 3]])
         args = {"box": table("no_box", np.zeros((1, 6))), "place": table("no_place", np.zeros((1, 1)), self.real)}
         args |= {"src": self.rows, "span": table("near_spans", spans), "tiny": self.coincident(lists)}
         return teams("near", ranges, item, args | {"xt": self.targets, "u": self.sums})
@@ -216,13 +216,13 @@ class Expansion:
 
         With an order they are tasks, which units take in that order: see `Scheduled`.
         """
-        placed = self.steps.place(space) if order is None else Scheduled(self.steps, space, order, units)
+        placement = self.steps.place(space) if order is None else Scheduled(self.steps, space, order, units)
         p = self.particles
-        rows = placed[p.rows]
-        rows[:, :3] = placed[p.sources].T
+        rows = placement[p.rows]
+        rows[:, :3] = placement[p.sources].T
         for k, value in enumerate(p.pair.parameters):
             rows[:, 3 + p.pair.dens + k] = value
-        return placed
+        return placement
 
 
 def table(name: str, a: ArrayLike, dtype: DTypeLike = None) -> Handle:

@@ -58,24 +58,24 @@ def _rows(octets: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return the octets that occur, ascending, and the place of each entry there."""
     if not len(octets):
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
-    used = np.zeros(int(octets.max()) + 1, bool)
-    used[octets] = True
-    return np.flatnonzero(used).astype(np.int32), (np.cumsum(used) - 1)[octets]
+    mask = np.zeros(int(octets.max()) + 1, bool)
+    mask[octets] = True
+    return np.flatnonzero(mask).astype(np.int32), (np.cumsum(mask) - 1)[octets]
 
 
-def plane_groups(p: int, each: int, limit: int) -> list[tuple[int, int]]:
+def plane_groups(p: int, nbytes: int, limit: int) -> list[tuple[int, int]]:
     """Return groups (first plane, planes) in order.
 
-    A group has as many planes as fit `limit` bytes at `each` bytes a frequency, and at least one.
+    A group has as many planes as fit `limit` bytes at `nbytes` bytes a frequency, and at least one.
     """
     out: list[tuple[int, int]] = []
     size = 0
-    for k, more in enumerate(spectra.plane_sizes(p).tolist()):
-        if out and size + more * each <= limit:
-            out[-1], size = (out[-1][0], out[-1][1] + 1), size + more * each
+    for k, n_frequencies in enumerate(spectra.plane_sizes(p).tolist()):
+        if out and size + n_frequencies * nbytes <= limit:
+            out[-1], size = (out[-1][0], out[-1][1] + 1), size + n_frequencies * nbytes
         else:
             out.append((k, 1))
-            size = more * each
+            size = n_frequencies * nbytes
     return out
 
 
@@ -161,12 +161,15 @@ def steps(
         if pairs.table.shape != shape:
             raise ValueError(f"a table has shape {pairs.table.shape}, expected {shape}")
         sorted_pairs = blocks(pairs.t, pairs.s, pairs.direction)
-        each = 16 * values.dens * _odd(len(sorted_pairs.sources)), 16 * values.result * _odd(len(sorted_pairs.targets))
-        most = limit if limits.tasks is None else limit // 2
-        groups = plane_groups(p, sum(each) * real.itemsize, most) if len(sorted_pairs.pairs) else []
+        n_values = (
+            16 * values.dens * _odd(len(sorted_pairs.sources)),
+            16 * values.result * _odd(len(sorted_pairs.targets)),
+        )
+        bound = limit if limits.tasks is None else limit // 2
+        groups = plane_groups(p, sum(n_values) * real.itemsize, bound) if len(sorted_pairs.pairs) else []
         cuts.append((pairs.table, sorted_pairs, groups))
-        most = max((_frequencies(p, *group)[1] for group in groups), default=0)
-        sizes.append((each[0] * most, each[1] * most))
+        bound = max((_frequencies(p, *group)[1] for group in groups), default=0)
+        sizes.append((n_values[0] * bound, n_values[1] * bound))
     most_in, most_out = np.max(sizes, axis=0).tolist()
     rooms = [
         (state("source_spectra", (most_in,), real), state("target_spectra", (most_out,), real))
@@ -219,9 +222,9 @@ class _PlaneGroups:
         spectra_in = _room(rooms[0], count, len(self.sources), v.dens)
         spectra_out = _room(rooms[1], count, len(self.targets), v.result)
         item = self._items(count)
-        some = {"first": first, "planes": planes, **self.shared.waves}
-        source = {"octet": self.sources, "given": v.equivalents, "spectra": spectra_in, **some}
-        target = {"octet": self.targets, "spectra": spectra_out, "made": v.checks, **some}
+        plane_args = {"first": first, "planes": planes, **self.shared.waves}
+        source = {"octet": self.sources, "given": v.equivalents, "spectra": spectra_in, **plane_args}
+        target = {"octet": self.targets, "spectra": spectra_out, "made": v.checks, **plane_args}
         product = {"item": item, "given": spectra_in, "made": spectra_out, "place": self.shared.place, **self.lists}
         product |= {"table": self.kernel[begin : begin + count], "columns": spectra.COLUMNS}
         units = forward(v.p, v.dens, v.real), products(v.dens, v.result, v.real), backward(v.p, v.result, v.real)

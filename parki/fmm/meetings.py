@@ -28,29 +28,29 @@ def meetings(tree: Octree, lists: OctLists, points: int, far: bool) -> dict[str,
     dict
         Those of ``"p2m"``, ``"l2p"``, ``"p2l"``, ``"m2p"`` and ``"p2p"`` that have items.
     """
-    nodes, found = tree.nodes, {}
+    nodes, result = tree.nodes, {}
     if far:
         leaf = nodes.is_leaf & (nodes.level >= TOP_LEVEL)
         src, trg = (count[leaf & (count > 0)] for count in (nodes.own.count, nodes.targets.count))
-        found["p2m"] = _lists(np.full(len(src), points), np.ones(len(src)), src, tree.sources.n)
-        found["l2p"] = _lists(trg, np.ones(len(trg)), np.full(len(trg), points), points * len(trg))
+        result["p2m"] = _lists(np.full(len(src), points), np.ones(len(src)), src, tree.sources.n)
+        result["l2p"] = _lists(trg, np.ones(len(trg)), np.full(len(trg), points), points * len(trg))
         if len(lists.x_t):
             t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
             box, row = np.unique(t, return_inverse=True)
-            met = np.bincount(row, (end - begin).astype(float))
-            found["p2l"] = _lists(np.full(len(box), points), np.bincount(row), met, tree.sources.n)
+            n_sources = np.bincount(row, (end - begin).astype(float))
+            result["p2l"] = _lists(np.full(len(box), points), np.bincount(row), n_sources, tree.sources.n)
         if len(lists.w_t):
-            many = np.diff(csr(lists.w_t, lists.w_s, nodes.n)[0])
-            box = np.flatnonzero(many)
+            counts = np.diff(csr(lists.w_t, lists.w_s, nodes.n)[0])
+            box = np.flatnonzero(counts)
             distinct = points * len(np.unique(lists.w_s))
-            found["m2p"] = _lists(nodes.targets.count[box], many[box], points * many[box], distinct)
+            result["m2p"] = _lists(nodes.targets.count[box], counts[box], points * counts[box], distinct)
     if len(lists.u_t):
         items, ranges = octlists.near(nodes, nodes.sources, lists)
         total = np.append(0, np.cumsum(ranges[:, 1] - ranges[:, 0], dtype=np.int64))
-        met = total[items[:, 3]] - total[items[:, 2]]
-        found["p2p"] = _lists(items[:, 1] - items[:, 0], items[:, 3] - items[:, 2], met, tree.sources.n)
-    return {name: sizes for name, sizes in found.items() if len(sizes.targets)}
+        n_sources = total[items[:, 3]] - total[items[:, 2]]
+        result["p2p"] = _lists(items[:, 1] - items[:, 0], items[:, 3] - items[:, 2], n_sources, tree.sources.n)
+    return {name: sizes for name, sizes in result.items() if len(sizes.targets)}
 
 
-def _lists(targets: NDArray, places: NDArray, met: NDArray, distinct: float) -> Lists:
-    return Lists(targets.astype(np.int64), places.astype(np.int64), met.astype(float), 0.0, float(distinct))
+def _lists(targets: NDArray, places: NDArray, n_sources: NDArray, distinct: float) -> Lists:
+    return Lists(targets.astype(np.int64), places.astype(np.int64), n_sources.astype(float), 0.0, float(distinct))

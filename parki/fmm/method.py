@@ -108,8 +108,8 @@ class Fmm(TaskMethod):
         """Return the space of the options (of several spaces, the one with the plan's arrays), and its threads."""
         if self._alone:
             return self.options.execution_space, self.options.threads
-        single = getattr(points, "dtype", None) == np.float32
-        return scheduling.space_of(self.options, "float32" if single else "float64")
+        is_single = getattr(points, "dtype", None) == np.float32
+        return scheduling.space_of(self.options, "float32" if is_single else "float64")
 
     @property
     def _alone(self) -> bool:
@@ -132,9 +132,9 @@ class Fmm(TaskMethod):
         parameters = Parameters(self.name, order, leaf, self.asked, None)
         return Aim(problem.linear, problem.dtype, representation, tolerance, parameters)
 
-    def _together(self, doing: str) -> contextlib.AbstractContextManager[Any]:
+    def _together(self, action: str) -> contextlib.AbstractContextManager[Any]:
         """Return the context of work whose errors are those of all ranks."""
-        return ranks.ALONE if self.comm is None else ranks.together(self.comm, doing)
+        return ranks.ALONE if self.comm is None else ranks.together(self.comm, action)
 
     def kept(self, old: FreeProblem, new: FreeProblem, parameters: Aim) -> None:
         """Return None: parameters are chosen anew for moved points, as leaves and orders depend on their places."""
@@ -187,8 +187,8 @@ class Fmm(TaskMethod):
     def _schedule(self, aim: Aim, tree: Octree, lists: OctLists) -> ScheduleChoice | None:
         """Return how units share the sum; None if its phases follow each other and no reason is reported."""
         options, dtype = self.options, aim.dtype.name
-        few = options.schedule == "auto" and spaces.workers(self.space) < MANY_CORES
-        if self._alone and (few or options.schedule == "phases"):
+        has_few_cores = options.schedule == "auto" and spaces.workers(self.space) < MANY_CORES
+        if self._alone and (has_few_cores or options.schedule == "phases"):
             return None
         choice = scheduling.without_model(options, self.space, dtype)
         if choice is not None:
@@ -200,8 +200,8 @@ class Fmm(TaskMethod):
     def _pairs(self, nodes: OctNodes, lists: OctLists, order: int) -> dict[str, float]:
         """Return the evaluations of the kernel by phase."""
         n_trg, n_src = (spans.count.astype(float) for spans in (nodes.targets, nodes.sources))
-        uneven = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._points(order)
-        return {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "p2l_m2p": uneven}
+        pairs = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._points(order)
+        return {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "p2l_m2p": pairs}
 
     def place(self, problem: FreeProblem, aim: Aim, structure: FmmStructure, rhs: int, times: PhaseTimes) -> FreeSum:
         """Place the steps of a right-hand side.
@@ -214,13 +214,13 @@ class Fmm(TaskMethod):
         expansion = structure.expansion
         with times.phase("prepare"):
             estimate.require(expansion.steps, structure.tree, self.space)
-            given: tuple[Any, ...] = ()
+            arguments: tuple[Any, ...] = ()
             if (choice := aim.schedule) is not None and choice.as_tasks:
-                more = self.options, self.space, aim.dtype.name, structure, aim.parameters
-                given = choice.order, scheduling.with_model(choice, *more)
-            placed = expansion.place(self.space, *given)
+                facts = self.options, self.space, aim.dtype.name, structure, aim.parameters
+                arguments = choice.order, scheduling.with_model(choice, *facts)
+            placement = expansion.place(self.space, *arguments)
         particles = expansion.particles
-        return FreeSum(placed, particles.charges, particles.result, problem.with_points(None, None))
+        return FreeSum(placement, particles.charges, particles.result, problem.with_points(None, None))
 
     def schedule(self, sums: FreeSum) -> Schedule | None:
         """Return the schedule of a sum that runs as tasks."""
@@ -245,19 +245,19 @@ class Fmm(TaskMethod):
             lines["schedule"] = choice.said(spaces.workers(self.space))
         return lines
 
-    def predict(self, problem: FreeProblem, aim: Aim, structure: FmmStructure | None, held: int) -> Prediction:
+    def predict(self, problem: FreeProblem, aim: Aim, structure: FmmStructure | None, nbytes: int) -> Prediction:
         """Predict the time of a call."""
-        return work.predict(structure, aim.parameters, problem.dtype, self.space, held)
+        return work.predict(structure, aim.parameters, problem.dtype, self.space, nbytes)
 
     # Parameters -------------------------------------------------------------------------------------------------------
     def _order(self, linear: Pair, tolerance: float) -> int:
         """Return the points per edge for a tolerance; for interpolation a first guess, for the size of leaves."""
-        harder = 0
+        increase = 0
         if self.gradient or self.kernel.name in HARDER:
-            harder = 1 if tolerance > FINE else 2
+            increase = 1 if tolerance > FINE else 2
         if not linear.ours:  # a caller's own kernel: vectors need more than the flows known here
-            harder = 1 if linear.result == 1 else 2
-        return params.order(tolerance, harder)
+            increase = 1 if linear.result == 1 else 2
+        return params.order(tolerance, increase)
 
     def _leaf_size(self, order: int, representation: Representation | None) -> int:
         """Return the points of a leaf that suit a cube of uniform points."""
@@ -316,15 +316,17 @@ class Kifmm(Fmm):
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         p = aim.parameters
         cut = p.expected if aim.tolerance is None else aim.tolerance
-        enough = short(cut)
+        short_slots = short(cut)
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
-        at = limits.of(self.space)
+        team_limits = limits.of(self.space)
         if aim.schedule is not None and aim.schedule.as_tasks:
             devices = len(aim.schedule.units.devices)
             sizes = TaskSizes.of(spaces.workers(self.space), len(tree.nodes.octet_parent), devices)
-            at = replace(limits.DEVICE if devices else at, tasks=sizes)
-        return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)
+            team_limits = replace(limits.DEVICE if devices else team_limits, tasks=sizes)
+        return surface_expansion(
+            tree, lists, aim.representation, p.order, team_limits, tolerance=cut, short_slots=short_slots
+        )
 
 
 class Chebyshev(Fmm):
@@ -347,10 +349,10 @@ class Chebyshev(Fmm):
         aim = super()._refined(aim, leaves, nodes, lists)
         if aim.tolerance is None:
             return aim
-        met = self._met(nodes, lists)
-        order = chebyshev_order.order(aim.linear, aim.tolerance, met)
-        left = chebyshev_order.left(aim.linear, met)
-        return replace(aim, parameters=replace(aim.parameters, order=order), left=left)
+        counts = self._met(nodes, lists)
+        order = chebyshev_order.order(aim.linear, aim.tolerance, counts)
+        cancellation = chebyshev_order.left(aim.linear, counts)
+        return replace(aim, parameters=replace(aim.parameters, order=order), left=cancellation)
 
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         return aim.linear.dens + aim.linear.result
@@ -372,9 +374,9 @@ def _away(x: Cloud, y: Cloud) -> bool:
 
 def _apart(x: Cloud, y: Cloud) -> float:
     """Estimate the distance of targets from sources, as `scaling.nearest` does."""
-    every = -(-x.n // scaling.SOME_TARGETS), -(-y.n // scaling.SOME_SOURCES)
-    some = [to_host(one.sample(k)).astype(np.float64) for one, k in zip((x, y), every, strict=True)]
-    return scaling.nearest_of_some(some[0], some[1], y.n, x is y)
+    strides = -(-x.n // scaling.SOME_TARGETS), -(-y.n // scaling.SOME_SOURCES)
+    samples = [to_host(cloud.sample(k)).astype(np.float64) for cloud, k in zip((x, y), strides, strict=True)]
+    return scaling.nearest_of_some(samples[0], samples[1], y.n, x is y)
 
 
 def _levels(separation: float, x: Cloud, y: Cloud) -> int:

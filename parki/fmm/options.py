@@ -65,8 +65,8 @@ class FmmOptions(ToleranceOptions):
         if self.tolerance is not None and self.order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
         if self.tasks and self.method != "kifmm" and not needs_no_model(self.schedule):
-            said = f"schedule is {self.schedule!r} with method={self.method!r}"
-            raise ValueError(f"{said}; expected method='kifmm', or one of {', '.join((*UNMODELLED, STARPU[1]))}.")
+            text = f"schedule is {self.schedule!r} with method={self.method!r}"
+            raise ValueError(f"{text}; expected method='kifmm', or one of {', '.join((*UNMODELLED, STARPU[1]))}.")
         self._check_units()
         if self.order is not None and self.order < params.LEAST_ORDER:
             raise ValueError(f"order is {self.order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")
@@ -75,10 +75,10 @@ class FmmOptions(ToleranceOptions):
         """Raise ValueError for several units where one space does the whole sum."""
         if self.devices is None and not isinstance(self.execution_space, tuple):
             return
-        named = "devices was given" if self.devices is not None else "execution_space names several spaces"
+        text = "devices was given" if self.devices is not None else "execution_space names several spaces"
         if self.method != "kifmm":
-            raise ValueError(f"{named} with method={self.method!r}; expected method='kifmm', or one space.")
+            raise ValueError(f"{text} with method={self.method!r}; expected method='kifmm', or one space.")
         if self.comm is not None:
-            raise ValueError(f"{named} with comm; expected one space for each rank.")
+            raise ValueError(f"{text} with comm; expected one space for each rank.")
         if self.schedule == "phases" or self.schedule.startswith(starpu.PREFIX):
-            raise ValueError(f"{named} with schedule={self.schedule!r}; expected 'auto', or a policy of parki's.")
+            raise ValueError(f"{text} with schedule={self.schedule!r}; expected 'auto', or a policy of parki's.")

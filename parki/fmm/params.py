@@ -62,11 +62,11 @@ class Parameters:
         return f"order {self.order}, leaves {self.leaf_size}"
 
 
-def order(tolerance: float, harder: int = 0) -> int:
-    """Return the points per edge of surfaces for a relative error, `harder` more than for potentials."""
+def order(tolerance: float, increase: int = 0) -> int:
+    """Return the points per edge of surfaces for a relative error, `increase` more than for potentials."""
     for p, error in enumerate(ERRORS, LEAST_ORDER):
         if error <= tolerance:
-            return min(p + harder, MOST_ORDER)
+            return min(p + increase, MOST_ORDER)
     return MOST_ORDER
 
 

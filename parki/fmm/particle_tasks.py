@@ -45,15 +45,15 @@ class ParticleCuts:
         """Cut the sum over particles at particles along targets."""
         item = step.args["item"].values
         u = Touched.each(step.args["u"], self.targets, item[:, 1], item[:, 2], axis=1)
-        src, met = self.spans(step, np.append(item[:, 4], item[-1, 5]))
-        return Cut("P2P", item[:, 2] * met, [src, u], [u], u)
+        src, n_sources = self.spans(step, np.append(item[:, 4], item[-1, 5]))
+        return Cut("P2P", item[:, 2] * n_sources, [src, u], [u], u)
 
     def fill(self, step: Step) -> Cut:
         """Return the clearing of sums as one task."""
-        out, whole = step.args["out"], step.args["out"].whole
+        out, array = step.args["out"], step.args["out"].whole
         low, high = self.targets.bounds[:1], self.targets.bounds[-1:]
-        some = Touched(whole, self.targets, low, high, np.array([0, 1]), axis=1)
-        return Cut("FILL", float(step.items), [some] * (out.nbytes < whole.nbytes), [some])
+        access = Touched(array, self.targets, low, high, np.array([0, 1]), axis=1)
+        return Cut("FILL", float(step.items), [access] * (out.nbytes < array.nbytes), [access])
 
     def load(self, step: Step) -> Cut:
         """Cut the transfer of charges into the order of the tree along sources."""
@@ -70,7 +70,7 @@ def _equal_near_work(nodes: OctNodes, lists: OctLists, sizes: TaskSizes) -> NDAr
     """Return the first targets of parts with about equal numbers of near pairs, beginning with 0."""
     leaves = np.flatnonzero(nodes.is_leaf & (nodes.targets.count > 0))
     leaves = leaves[np.argsort(nodes.targets.begin[leaves])]
-    met = np.bincount(lists.u_t, nodes.sources.count[lists.u_s], nodes.n)
-    work = ((met + 1) * nodes.targets.count)[leaves]
+    n_sources = np.bincount(lists.u_t, nodes.sources.count[lists.u_s], nodes.n)
+    work = ((n_sources + 1) * nodes.targets.count)[leaves]
     bounds = divided(work, sizes.parts(float(work.sum()), sizes.pairs, PARTS))
     return nodes.targets.begin[leaves][bounds[:-1]].astype(np.int64)

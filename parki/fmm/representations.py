@@ -61,27 +61,31 @@ def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """
     if pair.parameters:  # lengths, or inverses of lengths
         return None
-    here, there = (block(pair, scale * symmetry.GENERIC) for scale in (1.0, 3.0))
-    size = symmetry.SAME * np.abs(here).max()
-    used = (np.abs(here) > size).all(axis=0)
-    if not used.any() or ((np.abs(here) > size).any(axis=0) != used).any() or not np.abs(there[:, used]).all():
+    numerator, denominator = (block(pair, scale * symmetry.GENERIC) for scale in (1.0, 3.0))
+    size = symmetry.SAME * np.abs(numerator).max()
+    mask = (np.abs(numerator) > size).all(axis=0)
+    if (
+        not mask.any()
+        or ((np.abs(numerator) > size).any(axis=0) != mask).any()
+        or not np.abs(denominator[:, mask]).all()
+    ):
         return None
-    ratio = np.ones(here.shape)
-    ratio[:, used] = here[:, used] / there[:, used]
-    if (ratio <= 0).any() or np.ptp(ratio[:, used], axis=0).max(initial=0) > HOMOGENEOUS * ratio.max():
+    ratio = np.ones(numerator.shape)
+    ratio[:, mask] = numerator[:, mask] / denominator[:, mask]
+    if (ratio <= 0).any() or np.ptp(ratio[:, mask], axis=0).max(initial=0) > HOMOGENEOUS * ratio.max():
         return None
     power = np.log(ratio[0]) / np.log(3.0)
-    n, i = here.shape[1], np.argwhere(used)
-    rows = np.zeros((len(i), sum(here.shape[1:])))
+    n, i = numerator.shape[1], np.argwhere(mask)
+    rows = np.zeros((len(i), sum(numerator.shape[1:])))
     rows[np.arange(len(i)), i[:, 0]] = rows[np.arange(len(i)), n + i[:, 1]] = 1
-    powers = np.linalg.lstsq(rows, power[used], rcond=None)[0]
-    if np.abs(rows @ powers - power[used]).max(initial=0) > HOMOGENEOUS * 10:
+    powers = np.linalg.lstsq(rows, power[mask], rcond=None)[0]
+    if np.abs(rows @ powers - power[mask]).max(initial=0) > HOMOGENEOUS * 10:
         return None
     powers = np.round(np.where(np.arange(len(powers)) < n, powers - powers[0], powers + powers[0]), 9) + 0.0
     power = powers[:n, None] + powers[n:]
     for scale in symmetry.SCALES:  # a length may be far from 1
-        expected = here * scale**-power
-        size = FAR * np.where(used, np.abs(expected), np.abs(expected).max())
+        expected = numerator * scale**-power
+        size = FAR * np.where(mask, np.abs(expected), np.abs(expected).max())
         if not (np.abs(block(pair, scale * symmetry.GENERIC) - expected) <= size).all():
             return None
     return tuple(powers[:n].tolist()), tuple(powers[n:].tolist())
@@ -181,12 +185,12 @@ def field_exponents(representation: Representation) -> Floats:
         for value, power in zip(representation.target.parameters, representation.powers, strict=False)
     )
     target = replace(representation.target, parameters=mild or representation.target.parameters)
-    here = block(scaled(target, representation.powers, 3.0), symmetry.GENERIC)
-    there = block(target, 3.0 * symmetry.GENERIC)
-    used = np.abs(here) > symmetry.SAME * np.abs(here).max()
-    ratio = np.where(used, here, 1.0) / np.where(used, there, 1.0)
+    numerator = block(scaled(target, representation.powers, 3.0), symmetry.GENERIC)
+    denominator = block(target, 3.0 * symmetry.GENERIC)
+    mask = np.abs(numerator) > symmetry.SAME * np.abs(numerator).max()
+    ratio = np.where(mask, numerator, 1.0) / np.where(mask, denominator, 1.0)
     powers = np.log(np.abs(ratio)) / np.log(3.0) - np.array(representation.b)
-    return np.round([row[u].mean() for row, u in zip(powers.swapaxes(0, 1), used.swapaxes(0, 1), strict=True)], 6) + 0.0
+    return np.round([row[u].mean() for row, u in zip(powers.swapaxes(0, 1), mask.swapaxes(0, 1), strict=True)], 6) + 0.0
 
 
 @functools.lru_cache(maxsize=64)
@@ -194,12 +198,12 @@ def _masks(pair: Pair) -> symmetry.Masks | None:
     return symmetry.parities(lambda r: block(pair, r))
 
 
-def _flow(dens: int, result: int, of: Pair | None = None, **chosen: bool) -> Pair:
+def _flow(dens: int, result: int, base: Pair | None = None, **switches: bool) -> Pair:
     """Return a pair of `pair/stokes_flow` with these parts, and no others."""
     all_off = dict.fromkeys(("FORCE", "FLOW", "VELOCITY", "PRESSURE"), False)
-    more = {} if of is None else {"names": of.names, "parameters": of.parameters}
-    slots = tuple((all_off | chosen).items())
-    return Pair("stokes_flow", dens, result, "pair/stokes_flow", slots=slots, smooth=True, **more)
+    keywords = {} if base is None else {"names": base.names, "parameters": base.parameters}
+    slots = tuple((all_off | switches).items())
+    return Pair("stokes_flow", dens, result, "pair/stokes_flow", slots=slots, smooth=True, **keywords)
 
 
 _BOTH = {"VELOCITY": True, "PRESSURE": True}
@@ -229,27 +233,33 @@ def find(pair: Pair) -> Representation:
     """
     linear, charges = pair.linear()
     if linear.pair in _STOKES:
-        has, carried, gives = _STOKES[linear.pair]
-        both = _flow(4, 4, **_POINTS, **_BOTH)
-        source = _flow(carried, 4, linear if "SPHERE" in has else None, **has, **_BOTH)
-        target = _flow(4, linear.result, **_POINTS, **gives)
+        source_slots, n_strengths, target_slots = _STOKES[linear.pair]
+        field_pair = _flow(4, 4, **_POINTS, **_BOTH)
+        source = _flow(n_strengths, 4, linear if "SPHERE" in source_slots else None, **source_slots, **_BOTH)
+        target = _flow(4, linear.result, **_POINTS, **target_slots)
         a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
-        return Representation(linear, charges, both, both, source, target, a, b, separation=linear.separation())
+        return Representation(
+            linear, charges, field_pair, field_pair, source, target, a, b, separation=linear.separation()
+        )
     if not linear.ours:
         powers = exponents(linear) or (None, None)
         return Representation(linear, charges, linear, linear, linear, linear, *powers)
-    own: Callable[..., Representation] = functools.partial(Representation, linear, charges, a=(0.0,), b=(1.0,))
+    representation: Callable[..., Representation] = functools.partial(
+        Representation, linear, charges, a=(0.0,), b=(1.0,)
+    )
     if linear.pair in ("pair/laplace", "pair/laplace_grad"):
-        return own(up=LAPLACE, down=LAPLACE, source=LAPLACE, target=linear)
+        return representation(up=LAPLACE, down=LAPLACE, source=LAPLACE, target=linear)
     if linear.pair == "pair/dipole":
-        return own(up=LAPLACE, down=LAPLACE, source=linear, target=LAPLACE)
+        return representation(up=LAPLACE, down=LAPLACE, source=linear, target=LAPLACE)
     if linear.pair == "pair/yukawa":
-        return own(up=linear, down=linear, source=linear, target=linear, powers=(1,))
+        return representation(up=linear, down=linear, source=linear, target=linear, powers=(1,))
     radial = dict(linear.slots).get("radial")
     if linear.pair == "pair/radial" and radial in _RADIAL:
-        up = _RADIAL[radial]
-        up = replace(up, parameters=linear.parameters)
-        return own(up=up, down=up, source=up, target=linear, powers=(1,) * len(up.names))
+        equivalent = _RADIAL[radial]
+        equivalent = replace(equivalent, parameters=linear.parameters)
+        return representation(
+            up=equivalent, down=equivalent, source=equivalent, target=linear, powers=(1,) * len(equivalent.names)
+        )
     raise ValueError(
         f"kernel is {pair}: no sources on a surface around a box make the field of any source inside; "
         "expected another kernel, or expansions by parki.fmm.chebyshev, which take this one."

@@ -54,8 +54,8 @@ class ScheduleChoice:
         """Return the schedule in words, on a host of `cores` cores."""
         names = [f"{cores} cores"] if self.units.cores else []
         names += [f"{space.name} {number}" for space, number in self.units.devices]
-        told = f"tasks on {' and '.join(names)}, {self.order}" if self.as_tasks else self.order
-        return f"{told} ({self.why})" if self.why else told
+        text = f"tasks on {' and '.join(names)}, {self.order}" if self.as_tasks else self.order
+        return f"{text} ({self.why})" if self.why else text
 
 
 @dataclass(frozen=True)
@@ -88,18 +88,20 @@ def asked(options: FmmOptions) -> AskedUnits | None:
     ValueError
         For two hosts, devices of two kinds, and numbers of missing devices.
     """
-    given = options.execution_space
-    names = given if isinstance(given, tuple) else (given,)
+    setting = options.execution_space
+    names = setting if isinstance(setting, tuple) else (setting,)
     if len(names) == 1 and options.devices is None:
         return None
-    found = [spaces.get(name) for name in names]
-    hosts, others = ([one for one in found if one.native is native] for native in (True, False))
-    if len(hosts) > 1 or len(others) > 1:
-        said = ", ".join(one.name for one in found)
-        raise ValueError(f"execution_space is {said}; expected one host and one kind of devices at most.")
-    if not others:
+    all_spaces = [spaces.get(name) for name in names]
+    hosts, accelerators = ([space for space in all_spaces if space.native is native] for native in (True, False))
+    if len(hosts) > 1 or len(accelerators) > 1:
+        text = ", ".join(space.name for space in all_spaces)
+        raise ValueError(f"execution_space is {text}; expected one host and one kind of devices at most.")
+    if not accelerators:
         raise ValueError(f"devices is {options.devices!r} with {hosts[0].name!r}; expected a space of devices.")
-    return AskedUnits(hosts[0] if hosts else "CPU", others[0], _numbers(options.devices, others[0]), bool(hosts))
+    return AskedUnits(
+        hosts[0] if hosts else "CPU", accelerators[0], _numbers(options.devices, accelerators[0]), bool(hosts)
+    )
 
 
 def space_of(options: FmmOptions, dtype: str) -> tuple[Any, int | None]:
@@ -119,11 +121,11 @@ def alone(options: FmmOptions, units: AskedUnits, dtype: str) -> str:
     host = spaces.get(units.host)
     cores = options.threads or spaces.workers(host)
     gpu, core = machine_of(units.device), machine_of(host)
-    most = most_gain(gpu, core, cores, dtype)
-    if most >= WORTH_CORES:
+    gain = most_gain(gpu, core, cores, dtype)
+    if gain >= WORTH_CORES:
         return ""
-    worth = round(gpu.operations[dtype]["fma"] / core.operations[dtype]["fma"])
-    return f"{gpu.name} computes as {worth} cores: {cores} beside it win {100 * (most - 1):.0f} % at most"
+    ratio = round(gpu.operations[dtype]["fma"] / core.operations[dtype]["fma"])
+    return f"{gpu.name} computes as {ratio} cores: {cores} beside it win {100 * (gain - 1):.0f} % at most"
 
 
 def most_gain(gpu: Machine, host: Machine, cores: int, dtype: str) -> float:
@@ -144,16 +146,18 @@ def without_model(options: FmmOptions, space: Space, dtype: str) -> ScheduleChoi
     units = asked(options)
     if units is not None and not space.native:
         return ScheduleChoice(why=alone(options, units, dtype))
-    some = NodeUnits(deterministic=options.deterministic)
+    node_units = NodeUnits(deterministic=options.deterministic)
     if units is not None:
-        some = replace(some, devices=tuple((units.device, number) for number in units.numbers), cores=units.cores)
+        node_units = replace(
+            node_units, devices=tuple((units.device, number) for number in units.numbers), cores=units.cores
+        )
     if options.tasks:
-        return ScheduleChoice(options.schedule, some)
+        return ScheduleChoice(options.schedule, node_units)
     if options.schedule == PHASES or options.method != "kifmm" or options.comm is not None:
         return ScheduleChoice()
     if units is not None:
         if units.device.checks_accesses:
-            return ScheduleChoice(BEST, some, f"{units.device.name} has no model: all units work")
+            return ScheduleChoice(BEST, node_units, f"{units.device.name} has no model: all units work")
         return None
     return None if space.native and space.engine == "parki" else ScheduleChoice()
 
@@ -175,25 +179,28 @@ def modelled(options: FmmOptions, space: Space, dtype: str, structure: FmmStruct
     durations = TaskModel(structure, p, dtype, space, units, options.deterministic)
     steps = list(structure.expansion.steps)
     parts = cut(steps)
-    graph, here, node = parts.graph, host_only(steps, parts), durations.node(cores)
+    graph, host_tasks, node = parts.graph, host_only(steps, parts), durations.node(cores)
     if units is None:
         seconds = {name: simulate(graph, durations(graph, node), node, name).seconds for name in (PHASES, BEST)}
         gain = seconds[PHASES] / seconds[BEST]
-        why = f"simulated on {cores} cores, {gain:.2f} × as fast as phases"
-        some = NodeUnits(modelled=durations, deterministic=options.deterministic)
-        return ScheduleChoice(BEST, some, why) if gain >= WORTH_TASKS else ScheduleChoice(why=f"tasks: {why}")
+        reason = f"simulated on {cores} cores, {gain:.2f} × as fast as phases"
+        node_units = NodeUnits(modelled=durations, deterministic=options.deterministic)
+        return (
+            ScheduleChoice(BEST, node_units, reason) if gain >= WORTH_TASKS else ScheduleChoice(why=f"tasks: {reason}")
+        )
     ways = tuple((units.device, number) for number in units.numbers)
-    some = NodeUnits(ways, units.cores, node, durations, options.deterministic)
+    node_units = NodeUnits(ways, units.cores, node, durations, options.deterministic)
     names = f"{len(ways)} × {units.device.name}"
     if not units.cores:
-        return ScheduleChoice(BEST, some, f"{names}: as asked")
-    apart = replace(some, cores=False)
-    both, devices_alone = (
-        simulate(graph, one.durations(parts, node, here), node, BEST).seconds for one in (some, apart)
+        return ScheduleChoice(BEST, node_units, f"{names}: as asked")
+    device_units = replace(node_units, cores=False)
+    joint_seconds, devices_alone = (
+        simulate(graph, candidate.durations(parts, node, host_tasks), node, BEST).seconds
+        for candidate in (node_units, device_units)
     )
-    gain = devices_alone / both
-    why = f"simulated, {cores} cores beside {names} are {gain:.2f} × as fast as without"
-    return ScheduleChoice(BEST, some if gain >= WORTH_CORES else apart, why)
+    gain = devices_alone / joint_seconds
+    reason = f"simulated, {cores} cores beside {names} are {gain:.2f} × as fast as without"
+    return ScheduleChoice(BEST, node_units if gain >= WORTH_CORES else device_units, reason)
 
 
 def with_model(
@@ -203,12 +210,12 @@ def with_model(
 
     A simulator of a GPU has no model.
     """
-    units, some = asked(options), choice.units
-    simulated = any(device.checks_accesses for device, _ in some.devices)
-    if some.modelled is not None or simulated or (not some.devices and needs_no_model(choice.order)):
-        return some
+    units, node_units = asked(options), choice.units
+    simulated = any(device.checks_accesses for device, _ in node_units.devices)
+    if node_units.modelled is not None or simulated or (not node_units.devices and needs_no_model(choice.order)):
+        return node_units
     model = TaskModel(structure, p, dtype, space, units, options.deterministic)
-    return replace(some, modelled=model, node=model.node(spaces.workers(space)))
+    return replace(node_units, modelled=model, node=model.node(spaces.workers(space)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,11 +244,11 @@ class TaskModel:
     def _sides(self, cores: int) -> tuple[UnitWork, UnitWork | None]:
         host = Machine.load(GENERIC) if self.deterministic else machine_of(self.space)
         gpu = None if self.units is None else machine_of(self.units.device)
-        made = [
-            None if one is None else UnitWork(one, work.counts(self.structure, self.parameters, one), many)
-            for one, many in ((host, cores), (gpu, len(self.units.numbers) if self.units else 0))
+        sides = [
+            None if machine is None else UnitWork(machine, work.counts(self.structure, self.parameters, machine), count)
+            for machine, count in ((host, cores), (gpu, len(self.units.numbers) if self.units else 0))
         ]
-        return made[0], made[1]
+        return sides[0], sides[1]
 
     def node(self, cores: int) -> Node:
         """Return the node of these units, with the links in the device's file."""
@@ -252,13 +259,15 @@ class TaskModel:
         return tasks.durations(graph, self.dtype, *self._sides(node.cores))
 
 
-def _numbers(given: Any, space: Space) -> tuple[int, ...]:
+def _numbers(setting: Any, space: Space) -> tuple[int, ...]:
     """Return the numbers of devices: the first one by default, any for the simulator."""
-    there = devices.find(space.name) if space.own_memory else None
-    if given is None:
+    device_list = devices.find(space.name) if space.own_memory else None
+    if setting is None:
         return (0,)
-    if given == "all":
-        return tuple(range(1 if there is None else len(there)))
-    if there is not None and max(given) >= len(there):
-        raise ValueError(f"devices is {given!r}; expected numbers below {len(there)}, the devices of {space.name}.")
-    return given
+    if setting == "all":
+        return tuple(range(1 if device_list is None else len(device_list)))
+    if device_list is not None and max(setting) >= len(device_list):
+        raise ValueError(
+            f"devices is {setting!r}; expected numbers below {len(device_list)}, the devices of {space.name}."
+        )
+    return setting

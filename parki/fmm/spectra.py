@@ -36,9 +36,9 @@ def offsets() -> NDArray[np.int64]:
 
 def places() -> NDArray[np.int32]:
     """Return the columns of a table, by entry 64 direction + 8 source octant + target octant."""
-    at = np.array([49, 7, 1])
+    stride = np.array([49, 7, 1])
     o = OCTANTS[None, None, :] - OCTANTS[None, :, None] - 2 * DIRECTIONS[:, None, None] + REACH
-    return (o @ at).ravel().astype(np.int32)
+    return (o @ stride).ravel().astype(np.int32)
 
 
 def table(values: Callable[[NDArray[np.float64]], NDArray[np.float64]], p: int) -> NDArray[np.float64]:
@@ -76,11 +76,11 @@ def table(values: Callable[[NDArray[np.float64]], NDArray[np.float64]], p: int) 
         k = (wave[:p].real @ k + 1j * (wave[:p].imag @ k)).reshape(p, f, -1)  # z
         k = (wave @ k).reshape(p, f, f, -1)  # y
         k = (wave @ k).reshape(p, f * f, kt * ks, len(part))  # x
-        at = 0
+        begin = 0
         for plane, size in enumerate(sizes):
-            rows = out[at : at + size]
+            rows = out[begin : begin + size]
             rows[:, :, part], rows[:, :, COLUMNS + part] = k[plane, :size].real, k[plane, :size].imag
-            at += size
+            begin += size
     out *= 2.0 / f**3  # each frequency also stands for its conjugate …
     out[:f] *= 0.5  # … except in plane 0, where both are stored
     return out

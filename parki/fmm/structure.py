@@ -30,7 +30,7 @@ class FmmStructure:
     @property
     def arrays(self) -> list[Array]:
         """Return every array of the sorted points."""
-        return [a for each in (self.tree.sources, self.tree.targets) for a in (each.points, each.order)]
+        return [a for side in (self.tree.sources, self.tree.targets) for a in (side.points, side.order)]
 
     def originals(self) -> tuple[Array, Array]:
         """Return targets and sources in the caller's order, one array if they are the same."""

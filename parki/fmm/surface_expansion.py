@@ -67,9 +67,8 @@ class SurfaceKernels:
         real = np.dtype(self.real)
         return ProxyKernels(self.representation.pair, real, real, 1, self.short).ranges()
 
-    def _unit(self, name: str, pair: Pair, **more: Any) -> Workunit:
-        slots = dict(pair.slots) | more
-        hints = (*pair.hints, AT_ONCE)
+    def _unit(self, name: str, pair: Pair, **constants: Any) -> Workunit:
+        slots, hints = dict(pair.slots) | constants, (*pair.hints, AT_ONCE)
         return engine.kernel("surfaces", name, real=np.dtype(self.real), pair=pair.pair, hints=hints, **slots)
 
 
@@ -98,7 +97,7 @@ class SurfaceExpansion(Expansion):
 
 def surface_expansion(
     tree: Octree, lists: OctLists, representation: Representation, p: int, limits: TeamLimits, *, tolerance: float,
-    short: tuple[str, ...] = (),
+    short_slots: tuple[str, ...] = (),
 ) -> SurfaceExpansion:  # fmt: skip
     """Return a sum by equivalent sources.
 
@@ -112,11 +111,11 @@ def surface_expansion(
     limits : TeamLimits
     tolerance : float
         Relative error of the sum; singular values that matter less are left out.
-    short : tuple of str
+    short_slots : tuple of str
         Hints on the digits of roots and exponentials that are enough.
     """
     particles, part = Particles.of(tree, representation.pair), part_of(tree)
-    kernels = SurfaceKernels(representation, particles.real, short)
+    kernels = SurfaceKernels(representation, particles.real, short_slots)
     boxes, upward, far = None, [], []
     if any_far(tree, lists) if part is None else part.far and tree.nodes.depth >= TOP_LEVEL:
         boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
@@ -150,9 +149,13 @@ class _SurfaceBoxes:
         halves = {level: half for level, half in enumerate(_halves(tree.nodes)) if level >= TOP_LEVEL}
         #: Half side of the boxes of each level, or that of the largest boxes if all levels share their operators.
         self.half = halves if self.representation.per_level else dict.fromkeys(halves, halves[TOP_LEVEL])
-        of = {h: box_operators.operators(self.representation, p, tolerance, h) for h in {*self.half.values()}}
-        self.operators = {level: of[h] for level, h in self.half.items()}
-        translations = {h: BoxTranslations.of(one, self.real, limits.scratch) for h, one in of.items()}
+        operators_by_half = {
+            h: box_operators.operators(self.representation, p, tolerance, h) for h in {*self.half.values()}
+        }
+        self.operators = {level: operators_by_half[h] for level, h in self.half.items()}
+        translations = {
+            h: BoxTranslations.of(operators, self.real, limits.scratch) for h, operators in operators_by_half.items()
+        }
         self.translations = {level: translations[h] for level, h in self.half.items()}
         self._families()
         self._scales()
@@ -161,17 +164,17 @@ class _SurfaceBoxes:
         """Make handles of the steps between boxes, their parents and their children."""
         nodes, octets = self.tree.nodes, len(self.tree.nodes.octet_parent)
         self.below = {way: table("below", self._below(way)) for way in ("up", "down")}
-        some, most = self.operators[TOP_LEVEL], int(np.diff(nodes.octet_begin).max())
+        operators, limit = self.operators[TOP_LEVEL], int(np.diff(nodes.octet_begin).max())
         rows = 8 * self.points * max(self.representation.check, self.representation.equivalent)
-        factors = max(one.between_rows for one in self.translations.values())
-        made: Callable[..., Handle] = state
+        factors = max(translation.between_rows for translation in self.translations.values())
+        handle: Callable[..., Handle] = state
         if self.limits.tasks is not None:  # each worker has its own
-            most = octets = min(most, self.limits.tasks.octets)
-            made = scratch
-        self.folded = made("folded", (most, int(some.check.begin[-1]), 8), self.real)
-        self.solved = made("solved", (octets, int(some.equivalent.begin[-1]), 8), self.real)
-        self.children = made("children", (min(OCTETS_AT_ONCE, most), rows, 8), self.real)
-        self.between = made("between_factors", (most, factors, 8), self.real)
+            limit = octets = min(limit, self.limits.tasks.octets)
+            handle = scratch
+        self.folded = handle("folded", (limit, int(operators.check.begin[-1]), 8), self.real)
+        self.solved = handle("solved", (octets, int(operators.equivalent.begin[-1]), 8), self.real)
+        self.children = handle("children", (min(OCTETS_AT_ONCE, limit), rows, 8), self.real)
+        self.between = handle("between_factors", (limit, factors, 8), self.real)
 
     def _scales(self) -> None:
         """Make handles of boxes in the caller's unit, for check values, and as unit boxes, for fields."""
@@ -181,8 +184,8 @@ class _SurfaceBoxes:
         self.physical = {"box": table("box", box), "factor": table("factor", factor, self.real)}
         size = nodes.half[:, None] if representation.a is not None else np.ones((nodes.n, 1))
         field = size ** -representations.field_exponents(representation)
-        of_levels = [representations.scaled(representation.target, representation.powers, h) for h in _halves(nodes)]
-        parameters = np.array([[*pair.parameters, 0.0] for pair in of_levels])
+        pairs = [representations.scaled(representation.target, representation.powers, h) for h in _halves(nodes)]
+        parameters = np.array([[*pair.parameters, 0.0] for pair in pairs])
         self.unit = {
             "box": table("unit_box", np.column_stack([nodes.centre, 1 / nodes.half, nodes.half])),
             "factor": table("field_factor", field, self.real),
@@ -198,22 +201,29 @@ class _SurfaceBoxes:
         node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.own.count > 0))
         spans = np.stack([nodes.sources.begin, nodes.sources.end], axis=1)[node]
         steps += self._checks("upward", "outer", node, np.arange(len(node) + 1), spans)
-        for level, at in self._runs(range(nodes.depth, TOP_LEVEL - 1, -1), "up"):
-            t, here, solved = self.translations[level], self.folded[: at.stop - at.start], self._solved(at)
-            steps.append(t.fold("upward", "check", self.check[at], here))
+        for level, octets in self._runs(range(nodes.depth, TOP_LEVEL - 1, -1), "up"):
+            t, values, equivalents = (
+                self.translations[level],
+                self.folded[: octets.stop - octets.start],
+                self._solved(octets),
+            )
+            steps.append(t.fold("upward", "check", self.check[octets], values))
             if level < nodes.depth:
                 children = self._children(self.representation.equivalent)
-                steps += t.to_parent("upward", self.equivalent, self.below["up"][at], children, here)
-            steps += t.solve("upward", "up", here, self.between, solved)
-            steps.append(t.unfold("upward", "equivalent", solved, self.equivalent[at]))
+                steps += t.to_parent("upward", self.equivalent, self.below["up"][octets], children, values)
+            steps += t.solve("upward", "up", values, self.between, equivalents)
+            steps.append(t.unfold("upward", "equivalent", equivalents, self.equivalent[octets]))
         return steps
 
     def _cleared(self) -> list[Step]:
         """Return steps that clear downward equivalents of the last sum where upward ones do not replace them."""
         ranges = []
         for level in range(TOP_LEVEL, self.tree.nodes.depth + 1):
-            up, down = (self._octets(level, way) for way in ("up", "down"))
-            ranges += [(down.start, min(down.stop, up.start)), (max(down.start, up.stop), down.stop)]
+            up_octets, down_octets = (self._octets(level, way) for way in ("up", "down"))
+            ranges += [
+                (down_octets.start, min(down_octets.stop, up_octets.start)),
+                (max(down_octets.start, up_octets.stop), down_octets.stop),
+            ]
         return [s for begin, end in ranges if begin < end for s in glue.fill("upward", self.equivalent[begin:end])]
 
     def m2l(self, lists: OctLists) -> list[Step]:
@@ -226,25 +236,29 @@ class _SurfaceBoxes:
         size = np.array([self.half.get(k, 0.0) for k in range(nodes.depth + 1)])[level]
         pair_lists = []
         for half in dict.fromkeys(self.half.values()):
-            here = size == half
-            if here.any():
+            mask = size == half
+            if mask.any():
                 kernel = _transforms(representation.at(half), representation.size(half), self.p)
-                of = lists.v_t[here], lists.v_s[here], lists.v_direction[here]
-                pair_lists.append(m2l.PairList(table("transforms", kernel, self.real), *of))
+                pairs = lists.v_t[mask], lists.v_s[mask], lists.v_direction[mask]
+                pair_lists.append(m2l.PairList(table("transforms", kernel, self.real), *pairs))
         values = m2l.OctetValues(self.p, representation.equivalent, representation.check, self.equivalent, self.check)
         return steps + m2l.steps("m2l", values, pair_lists, self.limits)
 
     def downward(self) -> list[Step]:
         """Return the steps of L2L and L2P: the far field at the targets."""
         nodes, steps = self.tree.nodes, []
-        for level, at in self._runs(range(TOP_LEVEL, nodes.depth + 1), "down"):
-            t, here, solved = self.translations[level], self.folded[: at.stop - at.start], self._solved(at)
-            steps.append(t.fold("downward", "check", self.check[at], here))
-            steps += t.solve("downward", "down", here, self.between, solved)
-            steps.append(t.unfold("downward", "equivalent", solved, self.equivalent[at]))
+        for level, octets in self._runs(range(TOP_LEVEL, nodes.depth + 1), "down"):
+            t, values, equivalents = (
+                self.translations[level],
+                self.folded[: octets.stop - octets.start],
+                self._solved(octets),
+            )
+            steps.append(t.fold("downward", "check", self.check[octets], values))
+            steps += t.solve("downward", "down", values, self.between, equivalents)
+            steps.append(t.unfold("downward", "equivalent", equivalents, self.equivalent[octets]))
             if level < nodes.depth:
                 children = self._children(self.representation.check)
-                steps += t.to_children("downward", solved, self.below["down"][at], children, self.check)
+                steps += t.to_children("downward", equivalents, self.below["down"][octets], children, self.check)
         node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.targets.count > 0))
         return steps + self._fields("downward", "outer", node, np.arange(len(node) + 1), node)
 
@@ -258,32 +272,32 @@ class _SurfaceBoxes:
         """Yield each level with its octets: all together, or in runs that are one task each."""
         tasks = self.limits.tasks
         for level in levels:
-            at = self._octets(level, way)
-            each = at.stop - at.start if tasks is None else tasks.octets
-            for begin in range(at.start, at.stop, max(each, 1)):
-                yield level, slice(begin, min(begin + each, at.stop))
+            octets = self._octets(level, way)
+            length = octets.stop - octets.start if tasks is None else tasks.octets
+            for begin in range(octets.start, octets.stop, max(length, 1)):
+                yield level, slice(begin, min(begin + length, octets.stop))
 
-    def _solved(self, at: slice) -> Handle:
+    def _solved(self, octets: slice) -> Handle:
         """Return the class values of the equivalents of octets."""
-        return self.solved[at] if self.limits.tasks is None else self.solved[: at.stop - at.start]
+        return self.solved[octets] if self.limits.tasks is None else self.solved[: octets.stop - octets.start]
 
     def _octets(self, level: int, way: str) -> slice:
         """Return the octets of a level whose boxes have own sources, or own targets."""
         begin, end = (int(first) for first in self.tree.nodes.octet_begin[level - 1 : level + 1])
-        some = self._some(way)
-        if some is None:
+        mask = self._some(way)
+        if mask is None:
             return slice(begin, end)
-        here = begin + np.flatnonzero(some[self.tree.nodes.octet_parent[begin:end]])
-        return slice(int(here[0]), int(here[-1]) + 1) if len(here) else slice(begin, begin)
+        octets = begin + np.flatnonzero(mask[self.tree.nodes.octet_parent[begin:end]])
+        return slice(int(octets[0]), int(octets[-1]) + 1) if len(octets) else slice(begin, begin)
 
     def _below(self, way: str) -> Ints:
         """Return the octets (octets, 8) below the boxes of each octet, −1 for none."""
         nodes = self.tree.nodes
-        below = np.full((len(nodes.octet_parent), 8), -1, np.int32)
-        some = self._some(way)
-        octet = nodes.octet if some is None else np.where(some, nodes.octet, -1)
-        below.reshape(-1)[nodes.slot[1:]] = octet[1:]
-        return below
+        children = np.full((len(nodes.octet_parent), 8), -1, np.int32)
+        mask = self._some(way)
+        octet = nodes.octet if mask is None else np.where(mask, nodes.octet, -1)
+        children.reshape(-1)[nodes.slot[1:]] = octet[1:]
+        return children
 
     def _some(self, way: str) -> NDArray[np.bool_] | None:
         """Return whether each box of a rank's tree has own sources, or own targets; None for other trees."""

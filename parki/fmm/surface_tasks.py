@@ -53,19 +53,19 @@ class SurfaceCuts:
         octets = np.unique(np.concatenate([[0], *runs, [len(nodes.octet_parent)]]))
         return cls(RowBlocks(octets), ParticleCuts.of(tree, lists, sizes), points, sizes)
 
-    def steps(self, some: Iterable[Step]) -> list[Step]:
+    def steps(self, steps: Iterable[Step]) -> list[Step]:
         """Return steps with their cuts."""
-        made: list[Step] = []
-        for step in some:
+        cut_steps: list[Step] = []
+        for step in steps:
             name = step.unit.l0.name
-            how = SurfaceCuts.products if "pair" in step.args else _HOW.get(name)
-            if how is not None:
-                made.append(replace(step, cut=how(self, step)))
+            method = SurfaceCuts.products if "pair" in step.args else _HOW.get(name)
+            if method is not None:
+                cut_steps.append(replace(step, cut=method(self, step)))
             elif name == "fold":  # first step of a run of octets; the others follow
-                made.append(replace(step, cut=Cut("M2M" if step.phase == "upward" else "L2L", 0.0)))
+                cut_steps.append(replace(step, cut=Cut("M2M" if step.phase == "upward" else "L2L", 0.0)))
             else:
-                made.append(replace(step, cut=made[-1].cut))
-        return self._runs(made)
+                cut_steps.append(replace(step, cut=cut_steps[-1].cut))
+        return self._runs(cut_steps)
 
     def _runs(self, steps: Sequence[Step]) -> list[Step]:
         """Return steps with the rows of runs of octets, which all steps of a run touch together."""
@@ -84,27 +84,27 @@ class SurfaceCuts:
     # Steps ------------------------------------------------------------------------------------------------------------
     def _dense(self, step: Step, arrays: Iterable[Handle]) -> Some:
         """Return the rows of arrays that a step between boxes touches."""
-        made: Some = []
+        accesses: Some = []
         for a in arrays:
             if a.whole.role != "state":
                 continue
             if "below" in step.args and a is step.args["value"]:
-                below = step.args["below"]
-                rows = below.of(below.whole.values)
+                children = step.args["below"]
+                rows = children.of(children.whole.values)
                 rows = np.unique(rows[rows >= 0])
             else:
                 rows = _first_row(a) + np.arange(len(a))
-            made.append(Touched.listed(a.whole, self.octets, [0, len(rows)], rows))
-        return made
+            accesses.append(Touched.listed(a.whole, self.octets, [0, len(rows)], rows))
+        return accesses
 
     def checks(self, step: Step) -> Cut:
         """Cut the sum over particles at surfaces along octets."""
         item = step.args["item"].values
         value = Touched.each(step.args["value"], self.octets, item[:, 1])
-        src, met = self.particles.spans(step, np.append(item[:, 3], item[-1, 4]))
+        src, n_sources = self.particles.spans(step, np.append(item[:, 3], item[-1, 4]))
         if step.phase == "upward":
-            return Cut("P2M", met, [src, value], [value], value)
-        return Cut("P2L", met * self.points, [src, value], [value], value)
+            return Cut("P2M", n_sources, [src, value], [value], value)
+        return Cut("P2L", n_sources * self.points, [src, value], [value], value)
 
     def fields(self, step: Step) -> Cut:
         """Cut the fields of equivalents at targets along targets."""
@@ -122,24 +122,24 @@ class SurfaceCuts:
         """Cut transforms of equivalents along octets."""
         spectra, octet = step.args["spectra"], step.args["octet"].values
         rows = RowByRow(spectra, self._room(spectra, octet), axis=1)
-        given = Touched.each(step.args["given"], self.octets, octet)
-        return Cut("FFT", 1.0, [given], [rows], rows, step.items // len(octet), together=True)
+        inputs = Touched.each(step.args["given"], self.octets, octet)
+        return Cut("FFT", 1.0, [inputs], [rows], rows, step.items // len(octet), together=True)
 
     def products(self, step: Step) -> Cut:
         """Cut products of spectra along frequencies: all octets of a frequency stay near a core with their table."""
-        item, of = step.args["item"].values, step.args["of"].values
-        begin = np.append(of[:, 0], of[-1, -1])
+        item, octets = step.args["item"].values, step.args["of"].values
+        begin = np.append(octets[:, 0], octets[-1, -1])
         work = (begin[item[:, 2]] - begin[item[:, 1]]).astype(float)
-        each = self.sizes.products / step.args["table"].shape[1]  # products of components
-        runs = divided(work, self.sizes.parts(float(work.sum()), each, PARTS))
+        size = self.sizes.products / step.args["table"].shape[1]  # products of components
+        runs = divided(work, self.sizes.parts(float(work.sum()), size, PARTS))
         frequencies, rows, values = step.args["made"].shape
         first = item[:, 0].astype(np.int64) * rows + step.args["rows"].values[item[:, 1]]
         bounds = np.append(first[runs[:-1]], frequencies * rows)
-        made = step.args["made"].reshape(frequencies * rows, values)
-        made = Touched.each(made, RowBlocks(bounds), first)
-        whole = RowBlocks(np.array([0, len(step.args["given"])]))
-        given = Touched.each(step.args["given"], whole, np.zeros(len(item)))
-        return Cut("M2L", work, [given], [made], made, together=True)
+        outputs = step.args["made"].reshape(frequencies * rows, values)
+        outputs = Touched.each(outputs, RowBlocks(bounds), first)
+        block = RowBlocks(np.array([0, len(step.args["given"])]))
+        inputs = Touched.each(step.args["given"], block, np.zeros(len(item)))
+        return Cut("M2L", work, [inputs], [outputs], outputs, together=True)
 
     def backward(self, step: Step) -> Cut:
         """Cut transforms to check values along octets."""
@@ -157,16 +157,16 @@ class SurfaceCuts:
 
     def fill(self, step: Step) -> Cut:
         """Cut the clearing of an array: octets along their runs, sums not at all."""
-        out, whole = step.args["out"], step.args["out"].whole
-        partly = out.nbytes < whole.nbytes
-        if whole.ndim == 3:
-            each, (begin, end) = _row_bytes(whole), out.extent
-            if begin % each == end % each == 0:
-                rows = RowByRow(whole, self.octets, begin // each)
-                return Cut("FILL", 1.0, [rows] * partly, [rows], rows, each // out.dtype.itemsize)
-            low, high = np.array([begin // each]), np.array([-(-end // each)])
-            some = Touched(whole, self.octets, low, high, np.array([0, 1]))
-            return Cut("FILL", float(step.items), [some] * partly, [some])
+        out, array = step.args["out"], step.args["out"].whole
+        partly = out.nbytes < array.nbytes
+        if array.ndim == 3:
+            width, (begin, end) = _row_bytes(array), out.extent
+            if begin % width == end % width == 0:
+                rows = RowByRow(array, self.octets, begin // width)
+                return Cut("FILL", 1.0, [rows] * partly, [rows], rows, width // out.dtype.itemsize)
+            low, high = np.array([begin // width]), np.array([-(-end // width)])
+            access = Touched(array, self.octets, low, high, np.array([0, 1]))
+            return Cut("FILL", float(step.items), [access] * partly, [access])
         return self.particles.fill(step)
 
 
@@ -175,8 +175,8 @@ def _first_row(a: Handle) -> int:
     return a.extent[0] // _row_bytes(a.whole)
 
 
-def _row_bytes(whole: Handle) -> int:
-    return whole.nbytes // len(whole)
+def _row_bytes(array: Handle) -> int:
+    return array.nbytes // len(array)
 
 
 _HOW: dict[str, Callable[[SurfaceCuts, Step], Cut]] = {

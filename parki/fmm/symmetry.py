@@ -36,51 +36,51 @@ def parities(values: Callable[[Floats], Floats]) -> Masks | None:
         Takes r (n, 3) and returns K(r) (n, result, dens).
     """
     r = np.concatenate([scale * GENERIC for scale in SCALES])
-    here = values(r)
-    size = SAME * np.abs(here).max(axis=(1, 2), keepdims=True)
-    odd = np.zeros(here.shape[1:], np.int64)  # mask of the component of the result ^ that of the density
-    used = (np.abs(here) > size).any(axis=0)
+    matrix = values(r)
+    size = SAME * np.abs(matrix).max(axis=(1, 2), keepdims=True)
+    odd = np.zeros(matrix.shape[1:], np.int64)  # mask of the component of the result ^ that of the density
+    mask = (np.abs(matrix) > size).any(axis=0)
     for bit in (4, 2, 1):
-        there = values(r * np.where([bit & 4, bit & 2, bit & 1], -1.0, 1.0))
-        same, turned = ((np.abs(there - s * here) <= size).all(axis=0) for s in (1, -1))
-        if not (same | turned)[used].all():
+        image = values(r * np.where([bit & 4, bit & 2, bit & 1], -1.0, 1.0))
+        equality, sign_change = ((np.abs(image - s * matrix) <= size).all(axis=0) for s in (1, -1))
+        if not (equality | sign_change)[mask].all():
             return None
-        odd[~same & used] |= bit
-    rows, columns = np.full(here.shape[1], -1), np.full(here.shape[2], -1)
+        odd[~equality & mask] |= bit
+    rows, columns = np.full(matrix.shape[1], -1), np.full(matrix.shape[2], -1)
     for first in range(len(rows)):
         if rows[first] < 0:
-            joined_rows, joined_columns = _join(first, odd, used, rows, columns)
+            joined_rows, joined_columns = _join(first, odd, mask, rows, columns)
             _least(rows, columns, joined_rows, joined_columns)
     columns[columns < 0] = 0
-    if ((rows[:, None] ^ columns) != odd)[used].any():
+    if ((rows[:, None] ^ columns) != odd)[mask].any():
         return None
     return tuple(rows.tolist()), tuple(columns.tolist())
 
 
 def _join(
-    first: int, odd: NDArray[np.int64], used: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]
+    first: int, odd: NDArray[np.int64], mask: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> tuple[list[int], list[int]]:
     """Set the masks of components that kernel entries connect to component `first` of the result, whose mask is 0."""
     rows[first] = 0
-    by_row, by_column, todo = [first], [], [first]
-    while todo:
-        i = todo.pop()
-        for j in np.flatnonzero(used[i] & (columns < 0)):
+    row_list, column_list, queue = [first], [], [first]
+    while queue:
+        i = queue.pop()
+        for j in np.flatnonzero(mask[i] & (columns < 0)):
             columns[j] = rows[i] ^ odd[i, j]
-            by_column.append(j)
-            for k in np.flatnonzero(used[:, j] & (rows < 0)):
+            column_list.append(j)
+            for k in np.flatnonzero(mask[:, j] & (rows < 0)):
                 rows[k] = columns[j] ^ odd[k, j]
-                by_row.append(k)
-                todo.append(k)
-    return by_row, by_column
+                row_list.append(k)
+                queue.append(k)
+    return row_list, column_list
 
 
-def _least(rows: NDArray[np.int64], columns: NDArray[np.int64], of_rows: list[int], of_columns: list[int]) -> None:
+def _least(rows: NDArray[np.int64], columns: NDArray[np.int64], row_group: list[int], column_group: list[int]) -> None:
     """Shift joined masks, which have a common free offset, so that each has few bits: vectors are 4, 2, 1."""
-    bits = np.bitwise_count(np.concatenate([rows[of_rows], columns[of_columns]])[:, None] ^ np.arange(8))
+    bits = np.bitwise_count(np.concatenate([rows[row_group], columns[column_group]])[:, None] ^ np.arange(8))
     shift = np.argmin((bits.astype(int) ** 2).sum(axis=0))
-    rows[of_rows] ^= shift
-    columns[of_columns] ^= shift
+    rows[row_group] ^= shift
+    columns[column_group] ^= shift
 
 
 @functools.lru_cache(maxsize=32)
@@ -89,8 +89,8 @@ def images(p: int, group: int) -> Ints:
     g = surfaces.grid(p)
     number = np.zeros((p, p, p), np.int32)
     number[tuple(g.T)] = np.arange(len(g))
-    turned = [np.where([h & 4, h & 2, h & 1], p - 1 - g, g) for h in range(group)]
-    return np.stack([number[tuple(t.T)] for t in turned])
+    grids = [np.where([h & 4, h & 2, h & 1], p - 1 - g, g) for h in range(group)]
+    return np.stack([number[tuple(t.T)] for t in grids])
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ class Classes:
 
         An orbit has none if a reflection that leaves its points alone would change their sign.
         """
-        fixed = self.orbits == self.orbits[:, :1]
+        fixed_points = self.orbits == self.orbits[:, :1]
         signs = SIGNS[: self.group, : self.group]
-        return np.array([[(signs[c][f] > 0).all() for c in range(self.group)] for f in fixed])
+        return np.array([[(signs[c][f] > 0).all() for c in range(self.group)] for f in fixed_points])
 
     @functools.cached_property
     def begin(self) -> Ints:
@@ -166,11 +166,11 @@ class Classes:
         """
         row = np.full((self.components, len(self.orbits), self.group), -1, np.int32)
         for c in range(self.group):
-            at = int(self.begin[c])
+            index = int(self.begin[c])
             for k, mask in enumerate(self.signed):
-                here = np.flatnonzero(self.present[:, c ^ mask])
-                row[k, here, c ^ mask] = np.arange(at, at + len(here))
-                at += len(here)
+                orbits = np.flatnonzero(self.present[:, c ^ mask])
+                row[k, orbits, c ^ mask] = np.arange(index, index + len(orbits))
+                index += len(orbits)
         return row
 
     def octet_rows(self) -> Ints:

@@ -44,16 +44,16 @@ def predict(
     memory : int
         Bytes that the plan holds.
     """
-    called = [name for name in PHASES if name not in PLANNED]
+    names = [name for name in PHASES if name not in PLANNED]
     if structure is None:
-        return Prediction(dict.fromkeys(called, 0.0), memory)
+        return Prediction(dict.fromkeys(names, 0.0), memory)
     machine, units = prediction.machine_of(space), workers(space)
     if isinstance(structure.expansion, SurfaceExpansion):
         steps = times(structure, parameters, dtype, machine, units)
         phases = fmm.by_phase({name: step.bound for name, step in steps.items()})
     else:
         phases = chebyshev_work.seconds(structure, machine, dtype, units)
-    return Prediction({name: phases[name] for name in called}, memory)
+    return Prediction({name: phases[name] for name in names}, memory)
 
 
 def times(
@@ -66,9 +66,9 @@ def times(
     ValueError
         For a sum by interpolation.
     """
-    counted = counts(structure, parameters, machine)
-    bounds = fmm.predict(counted, machine, dtype.name, units)
-    return {name: Phase(counted[name], bound, fmm.share(machine, name)) for name, bound in bounds.items()}
+    phase_counts = counts(structure, parameters, machine)
+    bounds = fmm.predict(phase_counts, machine, dtype.name, units)
+    return {name: Phase(phase_counts[name], bound, fmm.share(machine, name)) for name, bound in bounds.items()}
 
 
 def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) -> dict[str, Counts]:
@@ -90,7 +90,7 @@ def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) ->
 def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
     """Return the texts of the kernels of a sum."""
     representation, particles, p = structure.representation, structure.expansion.particles, parameters.order
-    real, read, pair = particles.real, engine.operations, particles.pair
+    real, text, pair = particles.real, engine.operations, particles.pair
     kernels = SurfaceKernels(representation, real, short(parameters.expected))
     steps = {name: box_translations.folding(name, real, 1 if representation.masks is None else 8) for name in FOLDINGS}
     steps |= {
@@ -98,39 +98,44 @@ def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
     }
     steps["solve"] = box_translations.solves(real)
     return FmmTexts(
-        read(kernels.check_values()), read(kernels.fields()), read(kernels.ranges()),
-        {name: read(unit) for name, unit in steps.items()}, read(m2l.forward(p, representation.equivalent, real)),
-        read(m2l.backward(p, representation.check, real)), 3 + pair.strengths, pair.result,
+        text(kernels.check_values()), text(kernels.fields()), text(kernels.ranges()),
+        {name: text(unit) for name, unit in steps.items()}, text(m2l.forward(p, representation.equivalent, real)),
+        text(m2l.backward(p, representation.check, real)), 3 + pair.strengths, pair.result,
     )  # fmt: skip
 
 
 def sizes(structure: FmmStructure) -> FmmSizes:
     """Return the numbers of points, boxes and list entries of a sum."""
-    it, tree, lists, representation = structure.expansion, structure.tree, structure.lists, structure.representation
-    nodes, points = tree.nodes, surfaces.count(it.p)
+    expansion, tree, lists, representation = (
+        structure.expansion,
+        structure.tree,
+        structure.lists,
+        structure.representation,
+    )
+    nodes, points = tree.nodes, surfaces.count(expansion.p)
     sorted_twice = 1 if tree.sources is tree.targets else 2
     src, trg = (float(spans.count[~nodes.is_leaf].sum()) for spans in (nodes.own, nodes.targets))
     sums = {
         "n_sources": tree.sources.n,
-        "order": it.p,
+        "order": expansion.p,
         "points": points,
         "check": representation.check,
         "equivalent": representation.equivalent,
         "moved": src + (sorted_twice - 1) * trg,
         "listed": float(sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t))),
-        "lists": meetings(tree, lists, points, it.far),
-        "frequencies": _frequencies(it.p),
+        "lists": meetings(tree, lists, points, expansion.far),
+        "frequencies": _frequencies(expansion.p),
         "together": (box_translations.OCTETS, OCTETS_AT_ONCE),
     }
-    if not it.far:
+    if not expansion.far:
         return FmmSizes(levels=(), translation_levels=(), matrices={}, orbits=1, **sums)
-    operators = it.operators[TOP_LEVEL]
+    operators = expansion.operators[TOP_LEVEL]
     ways = {"up": operators.up, "down": operators.down}
     ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
     return FmmSizes(
         levels=_levels(structure),
         translation_levels=_translation_levels(structure),
-        matrices={name: tuple(_matrix(blocks) for blocks in many) for name, many in ways.items()},
+        matrices={name: tuple(_matrix(blocks) for blocks in factors) for name, factors in ways.items()},
         orbits=len(operators.check.orbits),
         **sums,
     )
@@ -148,9 +153,9 @@ def _matrix(blocks: ClassMatrices) -> Matrix:
 
 def _levels(structure: FmmStructure) -> list[OctetLevel]:
     nodes = structure.tree.nodes
-    here = np.ones(nodes.n, bool) if nodes.part is None else (nodes.own.count > 0) | (nodes.targets.count > 0)
-    above = nodes.octet_parent[here[nodes.octet_parent]]
-    octets, boxes = (np.bincount(nodes.level[some], minlength=nodes.depth + 1) for some in (above, here))
+    mask = np.ones(nodes.n, bool) if nodes.part is None else (nodes.own.count > 0) | (nodes.targets.count > 0)
+    parents = nodes.octet_parent[mask[nodes.octet_parent]]
+    octets, boxes = (np.bincount(nodes.level[index], minlength=nodes.depth + 1) for index in (parents, mask))
     return [
         OctetLevel(int(octets[level - 1]), int(boxes[level]), bool(octets[level]))
         for level in range(TOP_LEVEL, nodes.depth + 1)
@@ -164,19 +169,21 @@ def _translation_levels(structure: FmmStructure) -> list[TranslationLevel]:
     if not len(lists.v_t):
         return []
     level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
-    kept = [level == one for one in np.unique(level)] if representation.per_level else [np.ones(len(level), bool)]
-    return [_translated(structure, *(a[some] for a in (lists.v_t, lists.v_s, lists.v_direction))) for some in kept]
+    masks = [level == value for value in np.unique(level)] if representation.per_level else [np.ones(len(level), bool)]
+    return [_translated(structure, *(a[mask] for a in (lists.v_t, lists.v_s, lists.v_direction))) for mask in masks]
 
 
 def _translated(structure: FmmStructure, t: Ints, s: Ints, direction: Ints) -> TranslationLevel:
-    it, nodes, representation = structure.expansion, structure.tree.nodes, structure.representation
+    expansion, nodes, representation = structure.expansion, structure.tree.nodes, structure.representation
     blocks = m2l.blocks(t, s, direction)
     sources, targets, count = len(blocks.sources), len(blocks.targets), len(blocks.begin)
-    each = 16 * (representation.equivalent * sources + representation.check * targets) * it.particles.real.itemsize
-    groups = len(m2l.plane_groups(it.p, each, m2l.SPECTRA))
+    nbytes = (
+        16 * (representation.equivalent * sources + representation.check * targets) * expansion.particles.real.itemsize
+    )
+    groups = len(m2l.plane_groups(expansion.p, nbytes, m2l.SPECTRA))
     block = np.searchsorted(blocks.rows, blocks.pairs[:, 0], side="right") - 1
-    met = len(np.unique(block.astype(np.int64) * sources + blocks.pairs[:, 1]))
+    n_reads = len(np.unique(block.astype(np.int64) * sources + blocks.pairs[:, 1]))
     boxes = nodes.n_children[nodes.octet_parent[blocks.targets]].sum() / (8 * targets)
     return TranslationLevel(
-        sources, targets, len(blocks.pairs), met, count, math.ceil(count / limits.HOST.blocks), groups, float(boxes)
+        sources, targets, len(blocks.pairs), n_reads, count, math.ceil(count / limits.HOST.blocks), groups, float(boxes)
     )  # fmt: skip
