@@ -20,8 +20,8 @@ from parki.tasks.node import Node
 def least_seconds(graph: Graph, durations: Durations, node: Node) -> float:
     """Return the larger of the area bound and the longest path, with each task at its least time."""
     core, device = durations.runs(node)
-    least = np.minimum(np.where(core, durations.core, np.inf), np.where(device, durations.device, np.inf))
-    return max(area_bound(durations, node), graph.critical_path(least))
+    seconds = np.minimum(np.where(core, durations.core, np.inf), np.where(device, durations.device, np.inf))
+    return max(area_bound(durations, node), graph.critical_path(seconds))
 
 
 def area_bound(durations: Durations, node: Node) -> float:
@@ -31,19 +31,19 @@ def area_bound(durations: Durations, node: Node) -> float:
     divided between them.
     """
     core, device = durations.runs(node)
-    fixed = durations.core[core & ~device].sum(), durations.device[device & ~core].sum()
-    both = np.flatnonzero(core & device)
+    sums = durations.core[core & ~device].sum(), durations.device[device & ~core].sum()
+    tasks = np.flatnonzero(core & device)
     if not node.cores or not node.devices:
-        return float(max(fixed[0] / max(node.cores, 1), fixed[1] / max(node.devices, 1)))
-    both = both[np.argsort(-(durations.core[both] / np.maximum(durations.device[both], 1e-300)), kind="stable")]
-    on_core, on_device = durations.core[both], durations.device[both]
+        return float(max(sums[0] / max(node.cores, 1), sums[1] / max(node.devices, 1)))
+    tasks = tasks[np.argsort(-(durations.core[tasks] / np.maximum(durations.device[tasks], 1e-300)), kind="stable")]
+    on_core, on_device = durations.core[tasks], durations.device[tasks]
     # seconds of both classes if devices do the first k tasks
-    devices = (fixed[1] + np.concatenate([[0.0], np.cumsum(on_device)])) / node.devices
-    cores = (fixed[0] + np.concatenate([np.cumsum(on_core[::-1])[::-1], [0.0]])) / node.cores
+    devices = (sums[1] + np.concatenate([[0.0], np.cumsum(on_device)])) / node.devices
+    cores = (sums[0] + np.concatenate([np.cumsum(on_core[::-1])[::-1], [0.0]])) / node.cores
     k = int(np.searchsorted(devices >= cores, True))
     if k == 0:
         return float(devices[0])
-    if k > len(both):
+    if k > len(tasks):
         return float(cores[-1])
     share = (cores[k - 1] - devices[k - 1]) / (on_core[k - 1] / node.cores + on_device[k - 1] / node.devices)
     return float(devices[k - 1] + share * on_device[k - 1] / node.devices)
@@ -52,22 +52,22 @@ def area_bound(durations: Durations, node: Node) -> float:
 def area_bound_by_program(durations: Durations, node: Node) -> float:
     """Return the area bound in seconds, as the solution of the linear program."""
     classes = [(node.cores, durations.core), (node.devices, durations.device)]
-    classes = [(many, seconds) for many, seconds in classes if many]
+    classes = [(count, seconds) for count, seconds in classes if count]
     n = len(durations.core)
     if not n:
         return 0.0
     scale = max(float(durations.least.sum()) / node.units, 1e-300)
     rows = [np.where(np.isfinite(seconds), seconds, 0.0)[None] / scale for _, seconds in classes]
-    shares = hstack([block_diag(rows), coo_array([[-float(many)] for many, _ in classes])])
-    whole = hstack([eye_array(n)] * len(classes) + [coo_array((n, 1))])
-    most = np.concatenate([*(_most(seconds) for _, seconds in classes), [np.inf]])
-    found = linprog(
-        np.concatenate([np.zeros(n * len(classes)), [1.0]]), A_ub=shares, b_ub=np.zeros(len(classes)), A_eq=whole,
-        b_eq=np.ones(n), bounds=np.column_stack([np.zeros(len(most)), most]), method="highs",
+    shares = hstack([block_diag(rows), coo_array([[-float(count)] for count, _ in classes])])
+    equations = hstack([eye_array(n)] * len(classes) + [coo_array((n, 1))])
+    upper_bounds = np.concatenate([*(_most(seconds) for _, seconds in classes), [np.inf]])
+    solution = linprog(
+        np.concatenate([np.zeros(n * len(classes)), [1.0]]), A_ub=shares, b_ub=np.zeros(len(classes)), A_eq=equations,
+        b_eq=np.ones(n), bounds=np.column_stack([np.zeros(len(upper_bounds)), upper_bounds]), method="highs",
     )  # fmt: skip
-    if not found.success:
-        raise RuntimeError(f"area bound: found {found.message!r}, expected a solution")
-    return float(found.fun * scale)
+    if not solution.success:
+        raise RuntimeError(f"area bound: found {solution.message!r}, expected a solution")
+    return float(solution.fun * scale)
 
 
 def _most(seconds: Floats) -> Floats:

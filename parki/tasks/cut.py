@@ -81,13 +81,13 @@ def cut(steps: Sequence[Step]) -> CutSteps:
     ValueError
         If a step has no cut.
     """
-    made = _Cutting()
-    for _, some in groupby(enumerate(steps), key=lambda one: id(one[1].cut)):
-        numbers, group = zip(*some, strict=True)
+    cutting = _Cutting()
+    for _, members in groupby(enumerate(steps), key=lambda item: id(item[1].cut)):
+        numbers, group = zip(*members, strict=True)
         if group[0].cut is None:
             raise ValueError(f"{group[0].unit.label} in phase {group[0].phase!r} has no cut; expected one of each step")
-        made.add(numbers, group, group[0].cut)
-    return made.finished()
+        cutting.add(numbers, group, group[0].cut)
+    return cutting.finished()
 
 
 class _Cutting:
@@ -108,18 +108,18 @@ class _Cutting:
         self.touched: dict[str, list[tuple[Ints, Ints]]] = {"reads": [], "writes": []}
         self.groups: dict[str, int] = {}
 
-    def add(self, numbers: Sequence[int], steps: Sequence[Step], how: Cut) -> None:
+    def add(self, numbers: Sequence[int], steps: Sequence[Step], cut: Cut) -> None:
         """Add the tasks of steps that share a cut."""
-        self._join(how)
-        starts, units = _starts(steps, how)
-        firsts = starts[:, None] * how.per if how.along is not None else np.zeros((1, len(steps)), np.int64)
+        self._join(cut)
+        starts, units = _starts(steps, cut)
+        firsts = starts[:, None] * cut.per if cut.along is not None else np.zeros((1, len(steps)), np.int64)
         ends = np.append(firsts[1:], [[step.items for step in steps]], axis=0)
         for way in ("reads", "writes"):
-            for touched in getattr(how, way):
-                self.touched[way].append(self._data(touched, starts, units))
-        work = np.broadcast_to(np.asarray(how.work, float), (units,)) if how.along is not None else [float(how.work)]
-        items, places = (ends - firsts).sum(axis=1), _places(how, len(starts))
-        self._tasks(how.kind, np.add.reduceat(work, starts), items, places, how.together)
+            for access in getattr(cut, way):
+                self.touched[way].append(self._data(access, starts, units))
+        work = np.broadcast_to(np.asarray(cut.work, float), (units,)) if cut.along is not None else [float(cut.work)]
+        items, places = (ends - firsts).sum(axis=1), _places(cut, len(starts))
+        self._tasks(cut.kind, np.add.reduceat(work, starts), items, places, cut.together)
         self._append("calls", np.full(len(starts), len(steps)))
         self._append("step", np.tile(numbers, len(starts)))
         self._append("first", firsts.ravel())
@@ -128,11 +128,11 @@ class _Cutting:
 
     def finished(self) -> CutSteps:
         """Return all tasks."""
-        column = {name: np.concatenate(some) for name, some in self.columns.items()}
+        column = {name: np.concatenate(parts) for name, parts in self.columns.items()}
         n = self.tasks
         reads, writes = (
-            IntLists.of(*(np.concatenate([pair[k] for pair in some] or [np.zeros(0, np.int64)]) for k in (0, 1)), n)
-            for some in self.touched.values()
+            IntLists.of(*(np.concatenate([pair[k] for pair in pairs] or [np.zeros(0, np.int64)]) for k in (0, 1)), n)
+            for pairs in self.touched.values()
         )
         rows = np.concatenate([np.zeros((0, 5), np.int64), *self.regions.values()])
         regions = Regions([a for _, a in self.arrays.values()], *rows.T)
@@ -144,7 +144,7 @@ class _Cutting:
         calls = (column[name].astype(np.int32) for name in ("step", "first", "count"))
         return CutSteps(graph, regions, begin, *calls, column["together"])
 
-    def _tasks(self, kind: str, work: NDArray, items: NDArray, place: NDArray, together: bool) -> None:
+    def _tasks(self, kind: str, work: NDArray, items: NDArray, place: NDArray, is_joint: bool) -> None:
         number, first = self.kinds.setdefault(kind, len(self.kinds)), self.groups.get(kind, 0)
         self.groups[kind] = first + len(work)
         self._append("kind", np.full(len(work), number))
@@ -152,92 +152,96 @@ class _Cutting:
         self._append("work", work)
         self._append("items", items)
         self._append("place", place)
-        self._append("together", np.full(len(work), together))
+        self._append("together", np.full(len(work), is_joint))
 
     def _append(self, name: str, values: NDArray) -> None:
         self.columns[name].append(np.asarray(values))
 
-    def _data(self, touched: Touched | RowByRow, starts: Ints, units: int) -> tuple[Ints, Ints]:
+    def _data(self, access: Touched | RowByRow, starts: Ints, units: int) -> tuple[Ints, Ints]:
         """Return the tasks and the data of all pairs of a task and a datum that the task touches."""
-        if isinstance(touched, RowByRow):
-            low, high = (touched.first + at for at in (starts, np.append(starts[1:], units)))
+        if isinstance(access, RowByRow):
+            low, high = (access.first + edge for edge in (starts, np.append(starts[1:], units)))
             owner = np.arange(len(starts))
         else:
-            low, high = touched.low, touched.high
-            unit = np.arange(units) if touched.begin is None else np.repeat(np.arange(units), np.diff(touched.begin))
+            low, high = access.low, access.high
+            unit = np.arange(units) if access.begin is None else np.repeat(np.arange(units), np.diff(access.begin))
             owner = np.searchsorted(starts, unit, side="right") - 1
-        some = high > low
-        low, high = (touched.division.block(rows) for rows in (low[some], high[some] - 1))
+        mask = high > low
+        low, high = (access.division.block(rows) for rows in (low[mask], high[mask] - 1))
         count = high - low + 1
         block = spread(low, count)
-        task = self.tasks + np.repeat(owner[some], count)
-        task, block = np.divmod(np.unique(task * len(touched.division) + block), len(touched.division))
-        return task, block + self._first(touched)
+        task = self.tasks + np.repeat(owner[mask], count)
+        task, block = np.divmod(np.unique(task * len(access.division) + block), len(access.division))
+        return task, block + self._first(access)
 
-    def _first(self, touched: Touched | RowByRow) -> int:
+    def _first(self, access: Touched | RowByRow) -> int:
         """Return the number of the first datum of an array in a division."""
-        whole, division = touched.array.whole, touched.division
-        key = id(whole), id(division)
+        array, division = access.array.whole, access.division
+        key = id(array), id(division)
         if key not in self.first_datum:
             self.first_datum[key] = self.data
             self.data += len(division)
-            self.kept += [whole, division]
-            number, _ = self.arrays.setdefault(id(whole), (len(self.arrays), whole))
-            self.regions[key] = _regions(number, touched)
-        elif touched.axis:  # views of one memory differ in the rows before the axis
+            self.kept += [array, division]
+            number, _ = self.arrays.setdefault(id(array), (len(self.arrays), array))
+            self.regions[key] = _regions(number, access)
+        elif access.axis:  # views of one memory differ in the rows before the axis
             region = self.regions[key]
-            region[:, 2] = np.maximum(region[:, 2], prod(touched.array.shape[: touched.axis]))
+            region[:, 2] = np.maximum(region[:, 2], prod(access.array.shape[: access.axis]))
         return self.first_datum[key]
 
-    def _join(self, how: Cut) -> None:
+    def _join(self, cut: Cut) -> None:
         """Add a task that waits for all tasks that touched an array, if the next steps divide the array differently.
 
         The task writes all blocks of both divisions, and reads the old blocks if the next steps read the array.
         """
-        matter = {id(touched.array.whole) for touched in how.reads}
-        for touched in (*how.reads, *how.writes):
-            whole, division = touched.array.whole, touched.division
-            before, together = self.seen.setdefault(id(whole), (touched, how.together))
-            if before.division is division:
+        matter = {id(access.array.whole) for access in cut.reads}
+        for access in (*cut.reads, *cut.writes):
+            array, division = access.array.whole, access.division
+            previous_access, is_joint = self.seen.setdefault(id(array), (access, cut.together))
+            if previous_access.division is division:
                 continue
-            self.seen[id(whole)] = touched, how.together
-            for one in (before, touched):
-                data = self._first(one) + np.arange(len(one.division))
+            self.seen[id(array)] = access, cut.together
+            for member in (previous_access, access):
+                data = self._first(member) + np.arange(len(member.division))
                 self.touched["writes"].append((np.full(len(data), self.tasks), data))
-                if one is before and id(whole) in matter:
+                if member is previous_access and id(array) in matter:
                     self.touched["reads"].append((np.full(len(data), self.tasks), data))
-            self._tasks(JOIN, np.zeros(1), np.zeros(1), np.zeros(1), together and how.together)
+            self._tasks(JOIN, np.zeros(1), np.zeros(1), np.zeros(1), is_joint and cut.together)
             self._append("calls", np.zeros(1, np.int64))
             self.tasks += 1
 
 
-def _regions(number: int, touched: Touched | RowByRow) -> NDArray[np.int64]:
+def _regions(number: int, access: Touched | RowByRow) -> NDArray[np.int64]:
     """Return a row (array, first, rows, width, pitch) for each block."""
-    a, axis, bounds = touched.array, touched.axis, touched.division.bounds
+    a, axis, bounds = access.array, access.axis, access.division.bounds
     inner = prod(a.shape[axis + 1 :]) * a.dtype.itemsize
-    made = np.empty((len(touched.division), 5), np.int64)
-    made[:, 0], made[:, 1] = number, a.extent[0] + bounds[:-1] * inner
-    made[:, 2], made[:, 3] = prod(a.shape[:axis]), np.diff(bounds) * inner
-    made[:, 4] = a.shape[axis] * inner
-    return made
+    regions = np.empty((len(access.division), 5), np.int64)
+    regions[:, 0], regions[:, 1] = number, a.extent[0] + bounds[:-1] * inner
+    regions[:, 2], regions[:, 3] = prod(a.shape[:axis]), np.diff(bounds) * inner
+    regions[:, 4] = a.shape[axis] * inner
+    return regions
 
 
-def _starts(steps: Sequence[Step], how: Cut) -> tuple[Ints, int]:
+def _starts(steps: Sequence[Step], cut: Cut) -> tuple[Ints, int]:
     """Return the first unit of each task, and the number of units."""
-    if how.along is None:
+    if cut.along is None:
         return np.zeros(1, np.int64), 1
     if len(steps) > 1:
-        raise ValueError(f"{len(steps)} steps have one cut along rows ({how.kind}); expected one")
-    units, bounds = -(-steps[0].items // how.per), how.along.division.bounds
-    if isinstance(how.along, RowByRow):
-        inner = bounds - how.along.first
+        raise ValueError(f"{len(steps)} steps have one cut along rows ({cut.kind}); expected one")
+    units, bounds = -(-steps[0].items // cut.per), cut.along.division.bounds
+    if isinstance(cut.along, RowByRow):
+        inner = bounds - cut.along.first
         return np.concatenate([[0], inner[(inner > 0) & (inner < units)]]), units
-    return np.flatnonzero(np.diff(how.along.division.block(how.along.low), prepend=-1)), units
+    return np.flatnonzero(np.diff(cut.along.division.block(cut.along.low), prepend=-1)), units
 
 
-def _places(how: Cut, count: int) -> NDArray[np.float64]:
+def _places(cut: Cut, count: int) -> NDArray[np.float64]:
     """Return the place of each task in the order of rows, from 0 to 1."""
-    if how.along is not None:
+    if cut.along is not None:
         return (np.arange(count) + 0.5) / count
-    rows = [(one.low.mean(), one.division.bounds) for one in how.writes if isinstance(one, Touched) and len(one.low)]
-    return np.array([(at - bounds[0]) / max(bounds[-1] - bounds[0], 1) for at, bounds in rows[:1]] or [0.5])
+    rows = [
+        (access.low.mean(), access.division.bounds)
+        for access in cut.writes
+        if isinstance(access, Touched) and len(access.low)
+    ]
+    return np.array([(place - bounds[0]) / max(bounds[-1] - bounds[0], 1) for place, bounds in rows[:1]] or [0.5])

@@ -46,13 +46,13 @@ class DeviceTasks:
     """
 
     def __init__(
-        self, steps: StepList, cut: CutSteps, here: NDArray[np.bool_], away: NDArray[np.bool_], space: Space,
-        index: int, home: Memory,
+        self, steps: StepList, cut: CutSteps, host_tasks: NDArray[np.bool_], device_tasks: NDArray[np.bool_],
+        space: Space, index: int, home: Memory,
     ) -> None:  # fmt: skip
         self.space, self.name = space, f"{space.name} {index}"
         self._cut, self._graph = cut, cut.graph
         step_is_here = np.zeros(len(steps), bool)
-        step_is_here[cut.step[np.repeat(here, np.diff(cut.begin))]] = True
+        step_is_here[cut.step[np.repeat(host_tasks, np.diff(cut.begin))]] = True
         self._stream = devices.OwnStream(space.name, index) if space.own_memory else None
         self._require(steps, index)
         with self.current():
@@ -60,29 +60,29 @@ class DeviceTasks:
             self._memory = Memory(space, 1)
             self._memory.allocate([a for a in steps.handles if a.role in ("state", "scratch", "constant")])
             self._ready: list[Prepared | None] = [
-                None if away else Launch(step, space, self._memory).ready[0]
-                for step, away in zip(steps, step_is_here, strict=True)
+                None if is_host else Launch(step, space, self._memory).ready[0]
+                for step, is_host in zip(steps, step_is_here, strict=True)
             ]
             self._link = _links(space)(cut.regions, home, self._memory)
         graph = cut.graph
         self._have = np.empty(len(graph.nbytes), np.int64)
         self._joins = {k for k, name in enumerate(graph.kinds) if name == JOIN}
         self._stays = np.ones(len(graph.nbytes), bool)  # data that no other unit touches
-        for touched in (graph.reads, graph.writes):
-            self._stays[touched.values[~away[touched.owner]]] = False
+        for lists in (graph.reads, graph.writes):
+            self._stays[lists.values[~device_tasks[lists.owner]]] = False
         self.copied = self.returned = 0
 
     def _require(self, steps: StepList, index: int) -> None:
         """Raise MemoryError if the arrays take more memory than the device has free."""
-        needed = steps.nbytes()
-        free = devices.free_bytes(devices.find(self.space.name)[index]) if self.space.own_memory else needed
-        if needed > free:
-            raise MemoryError(f"{self.name} has {free:,} bytes free; the arrays of the sum take {needed:,}.")
+        nbytes = steps.nbytes()
+        room = devices.free_bytes(devices.find(self.space.name)[index]) if self.space.own_memory else nbytes
+        if nbytes > room:
+            raise MemoryError(f"{self.name} has {room:,} bytes free; the arrays of the sum take {nbytes:,}.")
 
     @property
     def arrays(self) -> list[Any]:
         """Arrays of the device."""
-        return [*self._memory.arrays, *(a for ready in self._ready if ready is not None for a in ready.own)]
+        return [*self._memory.arrays, *(a for call in self._ready if call is not None for a in call.own)]
 
     def current(self) -> AbstractContextManager[None]:
         """Return the context in which a thread works on the device."""
@@ -105,13 +105,13 @@ class DeviceTasks:
         tasks : sequence of int
             Tasks of one kind.
         """
-        graph, written = self._graph, []
+        graph, outputs = self._graph, []
         for task in tasks:
             self._fetch(task)
-            written.append(graph.writes[task])
+            outputs.append(graph.writes[task])
         for step, first, count in self._ranges(tasks):
             self._ready[step].part(first, count).run()
-        for task, data in zip(tasks, written, strict=True):
+        for task, data in zip(tasks, outputs, strict=True):
             self._have[data] = task
             for datum in data[~self._stays[data]].tolist():
                 self.returned += self._link.home(datum)
@@ -124,9 +124,9 @@ class DeviceTasks:
     def _fetch(self, task: int) -> None:
         """Copy the data that a task reads, unless the device has the needed version."""
         graph, begin = self._graph, self._graph.reads.begin
-        at = slice(begin[task], begin[task + 1])
-        data, wanted = graph.reads.values[at], graph.versions[at]
-        for datum, version in zip(data.tolist(), wanted.tolist(), strict=True):
+        part = slice(begin[task], begin[task + 1])
+        data, versions = graph.reads.values[part], graph.versions[part]
+        for datum, version in zip(data.tolist(), versions.tolist(), strict=True):
             if self._have[datum] != version:
                 if not self._joined(version):
                     self.copied += self._link.fetch(datum)
@@ -137,24 +137,26 @@ class DeviceTasks:
         graph, begin = self._graph, self._graph.reads.begin
         if task < 0 or int(graph.kind[task]) not in self._joins:
             return False
-        at = slice(begin[task], begin[task + 1])
-        return at.stop > at.start and np.array_equal(self._have[graph.reads.values[at]], graph.versions[at])
+        part = slice(begin[task], begin[task + 1])
+        return part.stop > part.start and np.array_equal(self._have[graph.reads.values[part]], graph.versions[part])
 
     def _ranges(self, tasks: Sequence[int]) -> list[tuple[int, int, int]]:
         """Return the ranges of steps of tasks, with adjacent ranges of a step merged."""
         cut = self._cut
         calls = [range(cut.begin[task], cut.begin[task + 1]) for task in tasks]
-        found = [[(int(cut.step[c]), int(cut.first[c]), int(cut.count[c])) for c in some] for some in calls]
-        if any(len(some) != 1 for some in found):
-            return [one for some in found for one in some]
-        merged: list[tuple[int, int, int]] = []
-        for step, some in groupby(sorted(one for (one,) in found), key=lambda one: one[0]):
-            for _, first, count in some:
-                if merged and merged[-1][0] == step and merged[-1][1] + merged[-1][2] == first:
-                    merged[-1] = (step, merged[-1][1], merged[-1][2] + count)
+        ranges = [
+            [(int(cut.step[c]), int(cut.first[c]), int(cut.count[c])) for c in task_calls] for task_calls in calls
+        ]
+        if any(len(task_ranges) != 1 for task_ranges in ranges):
+            return [item for task_ranges in ranges for item in task_ranges]
+        result: list[tuple[int, int, int]] = []
+        for step, group in groupby(sorted(item for (item,) in ranges), key=lambda item: item[0]):
+            for _, first, count in group:
+                if result and result[-1][0] == step and result[-1][1] + result[-1][2] == first:
+                    result[-1] = (step, result[-1][1], result[-1][2] + count)
                 else:
-                    merged.append((step, first, count))
-        return merged
+                    result.append((step, first, count))
+        return result
 
 
 def host_only(steps: Sequence[Step], cut: CutSteps) -> NDArray[np.bool_]:
@@ -167,10 +169,10 @@ def host_only(steps: Sequence[Step], cut: CutSteps) -> NDArray[np.bool_]:
 class _SameMemory:
     """Copies between arrays of NumPy."""
 
-    def __init__(self, regions: Regions, home: Memory, there: Memory) -> None:
+    def __init__(self, regions: Regions, home: Memory, device_memory: Memory) -> None:
         self._regions = regions
         self._home = [_flat(home.of(a)) for a in regions.arrays]
-        self.arrays = [there.of(a) for a in regions.arrays]
+        self.arrays = [device_memory.of(a) for a in regions.arrays]
         self._there = [_flat(a) for a in self.arrays]
 
     def fetch(self, datum: int) -> int:
@@ -187,21 +189,21 @@ class _SameMemory:
     def wait(self, event: None) -> None:
         """Return at once, because copies are synchronous."""
 
-    def _copy(self, datum: int, source: list[NDArray[np.uint8]], to: list[NDArray[np.uint8]]) -> int:
+    def _copy(self, datum: int, source: list[NDArray[np.uint8]], target: list[NDArray[np.uint8]]) -> int:
         r = self._regions
         array, shape, pitch = r.array[datum], (r.rows[datum], r.width[datum]), r.pitch[datum]
         first = r.first[datum]
-        into, of = (as_strided(a[array][first:], shape, (pitch, 1)) for a in (to, source))
-        into[...] = of
+        target_bytes, source_bytes = (as_strided(a[array][first:], shape, (pitch, 1)) for a in (target, source))
+        target_bytes[...] = source_bytes
         return int(shape[0] * shape[1])
 
 
 class _OwnMemory:
     """Copies between arrays of NumPy and of CuPy, in the order of the current stream."""
 
-    def __init__(self, regions: Regions, home: Memory, there: Memory) -> None:
+    def __init__(self, regions: Regions, home: Memory, device_memory: Memory) -> None:
         self._regions, self._cuda = regions, devices.cupy().cuda
-        self.arrays = [there.of(a) for a in regions.arrays]
+        self.arrays = [device_memory.of(a) for a in regions.arrays]
         self._kept = [home.of(a) for a in regions.arrays]
         self._home = [a.ctypes.data for a in self._kept]
         self._there = [a.data.ptr for a in self.arrays]
@@ -224,13 +226,13 @@ class _OwnMemory:
         """Wait for an event."""
         event.synchronize()
 
-    def _copy(self, datum: int, to: list[int], source: list[int], way: int) -> int:
+    def _copy(self, datum: int, target: list[int], source: list[int], way: int) -> int:
         r, stream = self._regions, self._cuda.get_current_stream().ptr
         array, first = int(r.array[datum]), int(r.first[datum])
         rows, width, pitch = int(r.rows[datum]), int(r.width[datum]), int(r.pitch[datum])
         if rows * width:
             self._cuda.runtime.memcpy2DAsync(
-                to[array] + first, pitch, source[array] + first, pitch, width, rows, way, stream
+                target[array] + first, pitch, source[array] + first, pitch, width, rows, way, stream
             )
         return rows * width
 

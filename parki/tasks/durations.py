@@ -58,11 +58,11 @@ class Durations:
         core, device = np.array(core, np.float64), np.array(device, np.float64)
         wave = np.zeros(len(graph.kinds))
         for number, name in enumerate(graph.kinds):
-            some = (graph.kind == number) & np.isfinite(device)
-            if some.any():
-                wave[number] = (device[some] / np.maximum(graph.items[some], 1)).mean() * fill.get(name, 0.0)
-        many = np.array([launches.get(name, 1) for name in graph.kinds], np.float64)
-        return cls(core, device, many[graph.kind], wave[graph.kind])
+            mask = (graph.kind == number) & np.isfinite(device)
+            if mask.any():
+                wave[number] = (device[mask] / np.maximum(graph.items[mask], 1)).mean() * fill.get(name, 0.0)
+        counts = np.array([launches.get(name, 1) for name in graph.kinds], np.float64)
+        return cls(core, device, counts[graph.kind], wave[graph.kind])
 
     @cached_property
     def least(self) -> Floats:
@@ -94,6 +94,6 @@ class Durations:
         core = np.isfinite(self.core) & (node.cores > 0)
         device = np.isfinite(self.device) & (node.devices > 0)
         if not (core | device).all():
-            task, found = int(np.argmin(core | device)), f"{node.cores} cores and {node.devices} devices"
-            raise ValueError(f"node: found {found}, expected a unit that may run task {task}")
+            task, text = int(np.argmin(core | device)), f"{node.cores} cores and {node.devices} devices"
+            raise ValueError(f"node: found {text}, expected a unit that may run task {task}")
         return core, device

@@ -68,10 +68,10 @@ def draw(trace: Trace, path: Path, title: str = "") -> None:
 
 
 def _bars(axes: Any, trace: Trace, scale: float) -> None:
-    first, others = trace.launches, iter(OTHERS * len(trace.kinds))
+    first, colours = trace.launches, iter(OTHERS * len(trace.kinds))
     kind = trace.kind[first]
     for number in np.unique(kind):
-        name, some = trace.kinds[number], first[kind == number]
-        colour = COLOURS.get(name) or next(others)
-        begin, long = scale * trace.begin[some], scale * (trace.end[some] - trace.begin[some])
-        axes.barh(trace.unit[some], long, HEIGHT, begin, color=colour, linewidth=0, label=name)
+        name, members = trace.kinds[number], first[kind == number]
+        colour = COLOURS.get(name) or next(colours)
+        begin, length = scale * trace.begin[members], scale * (trace.end[members] - trace.begin[members])
+        axes.barh(trace.unit[members], length, HEIGHT, begin, color=colour, linewidth=0, label=name)

@@ -26,8 +26,8 @@ class IntLists:
     @classmethod
     def of(cls, owner: ArrayLike, value: ArrayLike, n: int) -> "IntLists":
         """Return n lists of the values of each owner, each value of a list once, in ascending order."""
-        most = int(np.max(value, initial=0)) + 1
-        owner, value = np.divmod(np.unique(np.asarray(owner, np.int64) * most + np.asarray(value, np.int64)), most)
+        base = int(np.max(value, initial=0)) + 1
+        owner, value = np.divmod(np.unique(np.asarray(owner, np.int64) * base + np.asarray(value, np.int64)), base)
         return cls(np.searchsorted(owner, np.arange(n + 1)).astype(np.int32), value.astype(np.int32))
 
     @property
@@ -101,10 +101,10 @@ class Graph:
     @cached_property
     def versions(self) -> Ints:
         """Task that wrote the version of the datum for each read of `reads`; −1 if no task wrote the datum before."""
-        some = _Accesses.of(self.reads, self.writes)
-        found = np.where(some.after_write, some.task[some.last], -1)
-        versions = np.empty(len(some.task), np.int32)
-        versions[some.order] = found
+        accesses = _Accesses.of(self.reads, self.writes)
+        writers = np.where(accesses.after_write, accesses.task[accesses.last], -1)
+        versions = np.empty(len(accesses.task), np.int32)
+        versions[accesses.order] = writers
         return versions[: len(self.reads.values)]
 
     def name(self, task: int) -> str:
@@ -120,11 +120,11 @@ class Graph:
             Time of each task.
         """
         longest = np.array(seconds, np.float64)
-        begin, after, out = self.after.begin.tolist(), self.after.values.tolist(), longest.tolist()
+        begin, successors, out = self.after.begin.tolist(), self.after.values.tolist(), longest.tolist()
         for task in range(len(out) - 1, -1, -1):
-            some = after[begin[task] : begin[task + 1]]
-            if some:
-                out[task] += max([out[other] for other in some])
+            followers = successors[begin[task] : begin[task + 1]]
+            if followers:
+                out[task] += max([out[follower] for follower in followers])
         return np.array(out)
 
     def turn(self, seconds: ArrayLike) -> Ints:
@@ -149,16 +149,16 @@ def after_data(reads: IntLists, writes: IntLists) -> IntLists:
     For each of its data a task waits for the last earlier task that writes the datum; if the task writes the datum too,
     it also waits for the tasks that have read the datum since.
     """
-    some = _Accesses.of(reads, writes)
-    datum, task, at = some.datum, some.task, np.arange(len(some.datum))
+    accesses = _Accesses.of(reads, writes)
+    datum, task, place = accesses.datum, accesses.task, np.arange(len(accesses.datum))
     # place of the next write at or after each access
-    following = np.minimum.accumulate(np.where(some.written, at, len(at))[::-1])[::-1]
+    next_write = np.minimum.accumulate(np.where(accesses.written, place, len(place))[::-1])[::-1]
     ends = np.searchsorted(datum, datum, side="right")
-    after_read = ~some.written & (following < ends)
-    waits = np.concatenate([task[some.after_write], task[following[after_read]]])
-    awaited = np.concatenate([task[some.last[some.after_write]], task[after_read]])
-    other = waits != awaited
-    return IntLists.of(waits[other], awaited[other], len(reads))
+    read_mask = ~accesses.written & (next_write < ends)
+    successors = np.concatenate([task[accesses.after_write], task[next_write[read_mask]]])
+    predecessors = np.concatenate([task[accesses.last[accesses.after_write]], task[read_mask]])
+    pair_mask = successors != predecessors
+    return IntLists.of(successors[pair_mask], predecessors[pair_mask], len(reads))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +180,9 @@ class _Accesses:
     def of(cls, reads: IntLists, writes: IntLists) -> "_Accesses":
         datum = np.concatenate([reads.values, writes.values]).astype(np.int64)
         task = np.concatenate([reads.owner, writes.owner]).astype(np.int64)
-        written = np.repeat([False, True], [len(reads.values), len(writes.values)])
-        order = np.lexsort((written, task, datum))
-        datum, task, written = datum[order], task[order], written[order]
-        last = np.maximum.accumulate(np.where(written, np.arange(len(datum)), -1))
+        is_write = np.repeat([False, True], [len(reads.values), len(writes.values)])
+        order = np.lexsort((is_write, task, datum))
+        datum, task, is_write = datum[order], task[order], is_write[order]
+        last = np.maximum.accumulate(np.where(is_write, np.arange(len(datum)), -1))
         last = np.concatenate([[-1], last[:-1]])[: len(datum)].astype(np.int64)
-        return cls(order, datum, task, written, last, last >= np.searchsorted(datum, datum))
+        return cls(order, datum, task, is_write, last, last >= np.searchsorted(datum, datum))

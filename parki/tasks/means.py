@@ -38,14 +38,14 @@ class Means:
         """
         seconds = trace.end - trace.begin
         on_device = trace.unit >= node.cores
-        many = np.ones(len(graph)) if launches is None else launches
-        seconds = np.where(on_device, np.maximum(seconds - many * node.launch, 0.0), seconds)
-        _, of = np.unique(trace.launch, return_inverse=True)
+        counts = np.ones(len(graph)) if launches is None else launches
+        seconds = np.where(on_device, np.maximum(seconds - counts * node.launch, 0.0), seconds)
+        _, inverse = np.unique(trace.launch, return_inverse=True)
         # divide the time of a launch among its tasks by their work
         work = np.where(graph.work > 0, graph.work, 1.0)
-        seconds = seconds * work / np.bincount(of, work)[of] if len(of) else seconds
-        for key, some in _groups(graph, on_device):
-            row = np.array([len(some), seconds[some].sum(), work[some].sum()])
+        seconds = seconds * work / np.bincount(inverse, work)[inverse] if len(inverse) else seconds
+        for key, members in _groups(graph, on_device):
+            row = np.array([len(members), seconds[members].sum(), work[members].sum()])
             self.sums[key] = self.sums.get(key, 0.0) + row
 
     def blended(self, graph: Graph, durations: Durations) -> Durations:
@@ -57,27 +57,27 @@ class Means:
         durations : Durations
             Durations of this graph; a class that may not run a task still may not run it in the result.
         """
-        found = []
+        columns = []
         for seconds, on_device in ((durations.core, False), (durations.device, True)):
             new = seconds.copy()
-            for key, some in _groups(graph, np.full(len(graph), on_device)):
-                many, whole, work = self.sums.get(key, np.zeros(3))
-                if many >= LEAST:
-                    may = some[np.isfinite(seconds[some])]
-                    new[may] = whole / work * np.where(graph.work[may] > 0, graph.work[may], 1.0)
-            found.append(new)
-        return Durations(found[0], found[1], durations.launches, durations.wave)
+            for key, members in _groups(graph, np.full(len(graph), on_device)):
+                count, total, work = self.sums.get(key, np.zeros(3))
+                if count >= LEAST:
+                    tasks = members[np.isfinite(seconds[members])]
+                    new[tasks] = total / work * np.where(graph.work[tasks] > 0, graph.work[tasks], 1.0)
+            columns.append(new)
+        return Durations(columns[0], columns[1], durations.launches, durations.wave)
 
 
 def _groups(graph: Graph, on_device: NDArray[np.bool_]) -> list[tuple[Key, NDArray[np.intp]]]:
     """Return the tasks of each kind, class and size."""
     size = np.full(len(graph), -1)
-    some = graph.work > 0
-    size[some] = np.floor(np.log2(graph.work[some])).astype(int)
+    mask = graph.work > 0
+    size[mask] = np.floor(np.log2(graph.work[mask])).astype(int)
     rows = np.column_stack([graph.kind, on_device, size])
-    keys, of = np.unique(rows, axis=0, return_inverse=True)
-    order = np.argsort(of.ravel(), kind="stable")
-    begin = np.searchsorted(of.ravel()[order], np.arange(len(keys) + 1))
+    keys, inverse = np.unique(rows, axis=0, return_inverse=True)
+    order = np.argsort(inverse.ravel(), kind="stable")
+    begin = np.searchsorted(inverse.ravel()[order], np.arange(len(keys) + 1))
     return [
         ((graph.kinds[kind], bool(device), int(size)), order[begin[i] : begin[i + 1]])
         for i, (kind, device, size) in enumerate(keys)

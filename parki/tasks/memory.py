@@ -9,8 +9,8 @@ from parki.tasks.node import HOST, Node
 class Link(Protocol):
     """Transfers between memories."""
 
-    def carry(self, datum: int, source: int, to: int, since: float) -> float:
-        """Copy a datum that is valid in `source` from time `since` on; return the time when the copy may be read."""
+    def carry(self, datum: int, source: int, target: int, start: float) -> float:
+        """Copy a datum that is valid in `source` from time `start` on; return the time when the copy may be read."""
 
 
 class Channels:
@@ -29,12 +29,12 @@ class Channels:
         self._free: dict[tuple[int, int], float] = {}
         self.moved, self.transfers = 0.0, 0
 
-    def carry(self, datum: int, source: int, to: int, since: float) -> float:
+    def carry(self, datum: int, source: int, target: int, start: float) -> float:
         """Return the time at which a copy arrives, which begins once the datum is valid and the channel free."""
         node, nbytes = self._node, self._nbytes[datum]
-        rate = node.bandwidth if HOST in (source, to) else node.between
-        end = max(self._free.get((source, to), 0.0), since) + nbytes / rate
-        self._free[source, to] = end
+        rate = node.bandwidth if HOST in (source, target) else node.between
+        end = max(self._free.get((source, target), 0.0), start) + nbytes / rate
+        self._free[source, target] = end
         self.moved += nbytes
         self.transfers += 1
         return end + node.latency
@@ -58,33 +58,33 @@ class Copies:
         #: Memories where each datum is valid, and the times since when.
         self.valid: list[dict[int, float]] = [{HOST: 0.0} for _ in nbytes]
 
-    def fetch(self, data: Iterable[int], to: int, now: float) -> float:
+    def fetch(self, data: Iterable[int], memory: int, time: float) -> float:
         """Copy to a memory the data that are not valid there; return the time at which all are valid."""
-        ready = now
+        arrival = time
         for datum in data:
             valid = self.valid[datum]
-            if to not in valid:
-                self._bring(datum, to, now)
-            ready = max(ready, valid[to])
-        return ready
+            if memory not in valid:
+                self._bring(datum, memory, time)
+            arrival = max(arrival, valid[memory])
+        return arrival
 
-    def write(self, data: Iterable[int], at: int, now: float) -> None:
+    def write(self, data: Iterable[int], memory: int, time: float) -> None:
         """Make the copies in one memory the only valid ones."""
         for datum in data:
-            self.valid[datum] = {at: now}
+            self.valid[datum] = {memory: time}
 
-    def missing(self, data: Iterable[int], at: int) -> float:
+    def missing(self, data: Iterable[int], memory: int) -> float:
         """Return the bytes of data that are not valid in a memory."""
-        return sum([self._nbytes[datum] for datum in data if at not in self.valid[datum]])
+        return sum([self._nbytes[datum] for datum in data if memory not in self.valid[datum]])
 
-    def _bring(self, datum: int, to: int, now: float) -> None:
+    def _bring(self, datum: int, memory: int, time: float) -> None:
         valid = self.valid[datum]
         source = HOST if HOST in valid else min(valid, key=valid.__getitem__)
-        if HOST not in (source, to) and not self._direct:
-            self._copy(datum, source, HOST, now)
+        if HOST not in (source, memory) and not self._direct:
+            self._copy(datum, source, HOST, time)
             source = HOST
-        self._copy(datum, source, to, now)
+        self._copy(datum, source, memory, time)
 
-    def _copy(self, datum: int, source: int, to: int, now: float) -> None:
+    def _copy(self, datum: int, source: int, memory: int, time: float) -> None:
         valid = self.valid[datum]
-        valid[to] = self._link.carry(datum, source, to, max(now, valid[source]))
+        valid[memory] = self._link.carry(datum, source, memory, max(time, valid[source]))

@@ -38,11 +38,11 @@ class Node:
 
     def __post_init__(self) -> None:
         if min(self.cores, self.devices) < 0 or self.cores + self.devices == 0:
-            found = f"found {self.cores} and {self.devices}"
-            raise ValueError(f"cores, devices: {found}, expected numbers of units, of which one at least is positive")
+            text = f"found {self.cores} and {self.devices}"
+            raise ValueError(f"cores, devices: {text}, expected numbers of units, of which one at least is positive")
         if not self.bandwidth > 0 or self.ahead < 1:
-            found = f"found {self.bandwidth} and {self.ahead}"
-            raise ValueError(f"bandwidth, ahead: {found}, expected a positive rate and 1 launch at least")
+            text = f"found {self.bandwidth} and {self.ahead}"
+            raise ValueError(f"bandwidth, ahead: {text}, expected a positive rate and 1 launch at least")
 
     @property
     def units(self) -> int:

@@ -17,12 +17,12 @@ def phases(graph: Graph) -> Ints:
     and no task is in an earlier phase than a task that it waits for.
     """
     place = {name: i for i, name in enumerate(ORDER)} | dict.fromkeys(UPWARD, ORDER.index("M2M"))
-    of_kind = np.array([place.get(name, 0) for name in graph.kinds])[graph.kind]
-    key = of_kind * (2.0 * len(graph) + 2)
-    up = _is_one_of(graph, UPWARD)
-    key[up] += len(graph) - graph.rank(_is_one_of(graph, ("M2M",)))[up]
-    down = _is_one_of(graph, (DOWNWARD,))
-    key[down] += _since(graph, down)[down]
+    kind_places = np.array([place.get(name, 0) for name in graph.kinds])[graph.kind]
+    key = kind_places * (2.0 * len(graph) + 2)
+    up_tasks = _is_one_of(graph, UPWARD)
+    key[up_tasks] += len(graph) - graph.rank(_is_one_of(graph, ("M2M",)))[up_tasks]
+    down_tasks = _is_one_of(graph, (DOWNWARD,))
+    key[down_tasks] += _since(graph, down_tasks)[down_tasks]
     return np.unique(_after_all(graph, key), return_inverse=True)[1].astype(np.int32)
 
 
@@ -32,15 +32,15 @@ def _is_one_of(graph: Graph, names: tuple[str, ...]) -> np.ndarray:
 
 def _since(graph: Graph, weight: np.ndarray) -> Floats:
     """Return the weight of the heaviest path from the beginning to each task, including the task."""
-    found = weight.astype(float).tolist()
-    for task in range(len(found)):
-        found[task] += max([found[other] for other in graph.before[task].tolist()], default=0.0)
-    return np.array(found)
+    weights = weight.astype(float).tolist()
+    for task in range(len(weights)):
+        weights[task] += max([weights[predecessor] for predecessor in graph.before[task].tolist()], default=0.0)
+    return np.array(weights)
 
 
 def _after_all(graph: Graph, key: Floats) -> Floats:
     """Return the keys, each raised to the largest key of the tasks that the task waits for."""
-    found = key.tolist()
-    for task in range(len(found)):
-        found[task] = max([found[task], *(found[other] for other in graph.before[task].tolist())])
-    return np.array(found)
+    keys = key.tolist()
+    for task in range(len(keys)):
+        keys[task] = max([keys[task], *(keys[predecessor] for predecessor in graph.before[task].tolist())])
+    return np.array(keys)

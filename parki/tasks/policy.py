@@ -173,14 +173,14 @@ def buckets(policy: Policy, graph: Graph, durations: Durations, node: Node) -> B
     """Return the buckets of a policy; their orders and numbers depend on the seconds of this graph's tasks."""
     names, bucket = _split(graph) if policy.halves else (tuple(graph.kinds), graph.kind.astype(np.int32))
     core, device = durations.runs(node)
-    runs = [np.bincount(bucket, some, len(names)) > 0 for some in (core, device)]
+    runs = [np.bincount(bucket, mask, len(names)) > 0 for mask in (core, device)]
     speed = _accelerations(bucket, len(names), durations, node)
     owners = max(node.devices, 1) if policy.owners else 1
-    of_cores, of_devices = _orders(policy, names, speed, runs[0] & runs[1], node)
+    core_order, device_order = _orders(policy, names, speed, runs[0] & runs[1], node)
     return Buckets(
         names=names,
         bucket=bucket,
-        orders=(tuple(b for b in of_cores if runs[0][b]), tuple(b for b in of_devices if runs[1][b])),
+        orders=(tuple(b for b in core_order if runs[0][b]), tuple(b for b in device_order if runs[1][b])),
         few=_few(policy, speed, runs[0] & runs[1], node),
         shared=runs[1],
         whole=~runs[0] & (policy.whole and node.devices == 1),
@@ -195,34 +195,34 @@ def _split(graph: Graph) -> tuple[tuple[str, ...], Ints]:
     bucket, names = graph.kind.astype(np.int32), [*graph.kinds, SMALL]
     if "P2P" in graph.kinds:
         number = list(graph.kinds).index("P2P")
-        some = np.flatnonzero(graph.kind == number)
+        members = np.flatnonzero(graph.kind == number)
         names[number] = LARGE
-        bucket[some[np.argsort(graph.work[some], kind="stable")[: len(some) // 2]]] = len(graph.kinds)
+        bucket[members[np.argsort(graph.work[members], kind="stable")[: len(members) // 2]]] = len(graph.kinds)
     return tuple(names), bucket
 
 
 def _accelerations(bucket: Ints, n: int, durations: Durations, node: Node) -> Floats:
     """Return the acceleration of each bucket: seconds on a core over seconds on a device, launched one by one."""
     core, device = (np.bincount(bucket, t, n) for t in (durations.on_core(node), durations.on_device(node)))
-    found = np.ones(n)
-    both = np.isfinite(core) & (device > 0)
-    found[both] = core[both] / device[both]
-    found[np.isinf(core)] = np.inf
-    return found
+    ratio = np.ones(n)
+    mask = np.isfinite(core) & (device > 0)
+    ratio[mask] = core[mask] / device[mask]
+    ratio[np.isinf(core)] = np.inf
+    return ratio
 
 
 def _orders(
-    policy: Policy, names: Sequence[str], speed: Floats, both: NDArray[np.bool_], node: Node
+    policy: Policy, names: Sequence[str], speed: Floats, mask: NDArray[np.bool_], node: Node
 ) -> tuple[list[int], list[int]]:  # fmt: skip
-    """Return the buckets in the orders of cores and of devices; `both` marks buckets that both classes may run."""
-    every = range(len(names))
+    """Return the buckets in the orders of cores and of devices; `mask` marks buckets that both classes may run."""
+    all_buckets = range(len(names))
     if policy.order != "acceleration":
-        of_cores = CORE_ORDER if node.devices or not policy.halves else ALONE_ORDER
-        return _listed(of_cores, names), _listed(DEVICE_ORDER, names)
-    most = policy.loses * speed[both].min(initial=np.inf)
-    first = [b for b in _listed(FIRST, names) if names[b] in FIRST and not (both[b] and speed[b] > most)]
+        core_order = CORE_ORDER if node.devices or not policy.halves else ALONE_ORDER
+        return _listed(core_order, names), _listed(DEVICE_ORDER, names)
+    limit = policy.loses * speed[mask].min(initial=np.inf)
+    first = [b for b in _listed(FIRST, names) if names[b] in FIRST and not (mask[b] and speed[b] > limit)]
     rest = [b for b in _listed(CORE_ORDER, names) if b not in first]
-    return first + sorted(rest, key=lambda b: speed[b]), sorted(every, key=lambda b: -speed[b])
+    return first + sorted(rest, key=lambda b: speed[b]), sorted(all_buckets, key=lambda b: -speed[b])
 
 
 def _listed(order: Sequence[str], names: Sequence[str]) -> list[int]:
@@ -231,13 +231,13 @@ def _listed(order: Sequence[str], names: Sequence[str]) -> list[int]:
     return sorted(range(len(names)), key=lambda b: place.get(names[b], len(order)))
 
 
-def _few(policy: Policy, speed: Floats, both: NDArray[np.bool_], node: Node) -> tuple[Floats, Floats]:
+def _few(policy: Policy, speed: Floats, mask: NDArray[np.bool_], node: Node) -> tuple[Floats, Floats]:
     """Return the number of ready tasks of each bucket that each class leaves to the other one."""
-    none = np.zeros(len(speed))
+    zeros = np.zeros(len(speed))
     if policy.rule != "number":
-        return none, none
-    core, device = none.copy(), none.copy()
-    faster, slower = both & (speed > 1), both & (speed < 1)
-    core[faster] = speed[faster] * node.devices
-    device[slower] = node.cores / speed[slower]
+        return zeros, zeros
+    core, device = zeros.copy(), zeros.copy()
+    fast_mask, slow_mask = mask & (speed > 1), mask & (speed < 1)
+    core[fast_mask] = speed[fast_mask] * node.devices
+    device[slow_mask] = node.cores / speed[slow_mask]
     return core, device

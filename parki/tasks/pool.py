@@ -43,15 +43,15 @@ class _PoolJob(ctypes.Structure):
 def _entries() -> ctypes.CDLL:
     """Return the compiled executor, loaded once, because a look-up takes a millisecond."""
     unit = objects.Unit("tasks", "tasks", f'#include "{HEADERS[0]}"\n', HEADERS, target(), ("-pthread",))
-    opened = loading.load(objects.build(unit))
+    library = loading.load(objects.build(unit))
     for name in ("pk_tasks_begin", "pk_tasks_stop", "pk_tasks_end"):
-        entry = getattr(opened, name)
+        entry = getattr(library, name)
         entry.argtypes, entry.restype = [ctypes.c_void_p], None
     number, tasks = ctypes.c_int32, ctypes.POINTER(ctypes.c_int32)
-    opened.pk_tasks_help.argtypes = [ctypes.c_void_p, number]
-    opened.pk_tasks_take.argtypes = [ctypes.c_void_p, number, tasks, number, number]
-    opened.pk_tasks_gave.argtypes, opened.pk_tasks_gave.restype = [ctypes.c_void_p, tasks, number, number], None
-    return opened
+    library.pk_tasks_help.argtypes = [ctypes.c_void_p, number]
+    library.pk_tasks_take.argtypes = [ctypes.c_void_p, number, tasks, number, number]
+    library.pk_tasks_gave.argtypes, library.pk_tasks_gave.restype = [ctypes.c_void_p, tasks, number, number], None
+    return library
 
 
 class DeviceUnit(Protocol):
@@ -156,14 +156,14 @@ class GraphRun:
     ) -> None:  # fmt: skip
         self.graph, self.calls, self.threads, self.devices = graph, calls, threads, devices
         self.failures: list[DeviceFailure] = []
-        n, before, after = len(graph), graph.before, graph.after
-        self._waits = np.diff(before.begin).astype(np.int32)
+        n, predecessors, successors = len(graph), graph.before, graph.after
+        self._waits = np.diff(predecessors.begin).astype(np.int32)
         self._room = np.zeros(calls.room * threads + LINE, np.uint8)
         start = self._room.ctypes.data
         self._arrays: dict[str, NDArray[Any]] = {
             "call_begin": calls.begin, "run": calls.run, "args": calls.args, "patch_begin": calls.patches.begin,
-            "patches": calls.pointers[calls.patches.values], "fault": calls.fault, "after_begin": after.begin,
-            "after": after.values, "waits": self._waits.copy(),
+            "patches": calls.pointers[calls.patches.values], "fault": calls.fault, "after_begin": successors.begin,
+            "after": successors.values, "waits": self._waits.copy(),
             "turn": np.zeros(n, np.int32) if turn is None else np.ascontiguousarray(turn, np.int32),
             "worker": np.zeros(n, np.int32), "began": np.zeros(n, np.int64), "ended": np.zeros(n, np.int64),
         }  # fmt: skip
@@ -203,7 +203,9 @@ class GraphRun:
         job.threads = 1 if spaces.forked() and not self.devices else self.threads
         address = ctypes.addressof(job)
         self.failures = []
-        threads = [threading.Thread(target=self._serve, args=one, daemon=True) for one in enumerate(self.devices)]
+        threads = [
+            threading.Thread(target=self._serve, args=arguments, daemon=True) for arguments in enumerate(self.devices)
+        ]
         entries.pk_tasks_begin(address)
         try:
             for thread in threads:
@@ -219,7 +221,7 @@ class GraphRun:
 
     def _serve(self, number: int, device: DeviceUnit) -> None:
         """Run tasks on a device until none is left or one has failed."""
-        entries, address, flying = _entries(), ctypes.addressof(self._job), deque[tuple[list[int], Any]]()
+        entries, address, launches = _entries(), ctypes.addressof(self._job), deque[tuple[list[int], Any]]()
 
         def give(tasks: list[int], *, good: bool) -> None:
             entries.pk_tasks_gave(address, (ctypes.c_int32 * len(tasks))(*tasks), len(tasks), good)
@@ -230,23 +232,23 @@ class GraphRun:
                 device.begin()
                 room = (ctypes.c_int32 * MOST)()
                 while True:
-                    n = entries.pk_tasks_take(address, number, room, MOST, 0 if flying else SLICE)
+                    n = entries.pk_tasks_take(address, number, room, MOST, 0 if launches else SLICE)
                     tasks = room[: max(n, 0)]
                     if n > 0:
-                        flying.append((tasks, device.start(tasks)))
-                    if flying and (n <= 0 or len(flying) == AHEAD):
-                        tasks, event = flying[0]
+                        launches.append((tasks, device.start(tasks)))
+                    if launches and (n <= 0 or len(launches) == AHEAD):
+                        tasks, event = launches[0]
                         device.finish(event)
-                        flying.popleft()
+                        launches.popleft()
                         give(tasks, good=True)
                     elif n < 0:
                         return
         except BaseException as error:  # raised by the caller's thread
             self.failures.append(DeviceFailure(error, device.name, tasks))
             entries.pk_tasks_stop(address)
-            for some in dict.fromkeys([*(tuple(one) for one, _ in flying), tuple(tasks)]):
-                if some:
-                    give(list(some), good=False)
+            for batch in dict.fromkeys([*(tuple(members) for members, _ in launches), tuple(tasks)]):
+                if batch:
+                    give(list(batch), good=False)
 
     @property
     def done(self) -> int:
@@ -272,8 +274,8 @@ class GraphRun:
 
     def record(self) -> Record:
         """Return the times of the last run."""
-        a, now = self._arrays, self._job.now
-        return Record(a["worker"].copy(), (a["began"] - now) * 1e-9, (a["ended"] - now) * 1e-9)
+        a, start = self._arrays, self._job.now
+        return Record(a["worker"].copy(), (a["began"] - start) * 1e-9, (a["ended"] - start) * 1e-9)
 
 
 def pool_threads() -> int:

@@ -20,7 +20,7 @@ FULL = 2.0  # waves of work in a full batch
 class Ready(Protocol):
     """Tasks whose predecessors have ended, and that no unit has begun."""
 
-    def push(self, task: int, now: float) -> None:
+    def push(self, task: int, time: float) -> None:
         """Add a task."""
 
     def pop(self, unit: int) -> list[int]:
@@ -43,7 +43,7 @@ class SharedBuckets:
 
     def __init__(self, policy: Policy, buckets: Buckets, durations: Durations, node: Node) -> None:
         self._policy, self._node, self._owners = policy, node, buckets.owners
-        self._orders, self._few = buckets.orders, [few.tolist() for few in buckets.few]
+        self._orders, self._few = buckets.orders, [counts.tolist() for counts in buckets.few]
         self._bucket, self._owner = buckets.bucket.tolist(), buckets.owner.tolist()
         self._shared, self._priority = buckets.shared.tolist(), buckets.priority.tolist()
         self._whole = buckets.whole.tolist()
@@ -56,7 +56,7 @@ class SharedBuckets:
         self._wave, self._gpus = durations.wave.tolist(), max(node.devices, 1)
         self._remaining = float(durations.device[buckets.shared[buckets.bucket]].sum())
 
-    def push(self, task: int, now: float) -> None:
+    def push(self, task: int, time: float) -> None:
         """Add a task to its bucket."""
         bucket, arrival = self._bucket[task], self._policy.order == "arrival"
         first = float(next(self._arrival)) if arrival else self._priority[task]
@@ -75,10 +75,10 @@ class SharedBuckets:
         bucket, owner = self._earliest(device) if self._policy.order == "arrival" else self._best(unit, device)
         if bucket < 0:
             return []
-        got = self._take(bucket, owner, device)
+        batch = self._take(bucket, owner, device)
         if self._shared[bucket]:
-            self._remaining -= sum([self._device[task] for task in got])
-        return got
+            self._remaining -= sum([self._device[task] for task in batch])
+        return batch
 
     def _earliest(self, device: bool) -> tuple[int, int]:
         """Return the bucket of the task that has been ready longest, and owner 0."""
@@ -88,10 +88,10 @@ class SharedBuckets:
     def _best(self, unit: int, device: bool) -> tuple[int, int]:
         """Return the first bucket in the order of a class that the unit does not leave alone, and an owner in it."""
         if device and self._owners > 1:
-            own = unit - self._node.cores
+            index = unit - self._node.cores
             for bucket in self._orders[1]:
-                if self._heaps[bucket][own] and self._ready[bucket] > self._few[1][bucket]:
-                    return bucket, own
+                if self._heaps[bucket][index] and self._ready[bucket] > self._few[1][bucket]:
+                    return bucket, index
         for bucket in self._orders[device]:
             if self._ready[bucket] > self._few[device][bucket]:
                 for owner, heap in enumerate(self._heaps[bucket]):
@@ -101,21 +101,21 @@ class SharedBuckets:
 
     def _is_left(self, bucket: int, task: int) -> bool:
         """Return whether a core leaves a task to the devices: they would end all remaining work before the core."""
-        alone = self._policy.rule == "remaining" and self._shared[bucket]
-        return alone and self._core[task] > self._remaining / self._gpus
+        is_shared = self._policy.rule == "remaining" and self._shared[bucket]
+        return is_shared and self._core[task] > self._remaining / self._gpus
 
     def _take(self, bucket: int, owner: int, device: bool) -> list[int]:
-        heap, ready = self._heaps[bucket][owner], self._ready[bucket]
-        got = [heapq.heappop(heap)[1]]
+        heap, count = self._heaps[bucket][owner], self._ready[bucket]
+        batch = [heapq.heappop(heap)[1]]
         if device and self._policy.batch:
-            full, most = FULL * self._wave[got[0]], max(1, ready // (2 * self._gpus))
-            least = self._policy.least * self._wave[got[0]]
+            full, limit = FULL * self._wave[batch[0]], max(1, count // (2 * self._gpus))
+            minimum = self._policy.least * self._wave[batch[0]]
             if self._whole[bucket]:
-                full, most = math.inf, ready
-            while heap and (work := self._work[got].sum()) < full and (len(got) < most or work < least):
-                got.append(heapq.heappop(heap)[1])
-        self._ready[bucket] -= len(got)
-        return got
+                full, limit = math.inf, count
+            while heap and (work := self._work[batch].sum()) < full and (len(batch) < limit or work < minimum):
+                batch.append(heapq.heappop(heap)[1])
+        self._ready[bucket] -= len(batch)
+        return batch
 
 
 class UnitQueues:
@@ -137,14 +137,14 @@ class UnitQueues:
         self._units = None if policy.units is None else checked_units(policy.units, durations, node)
         first = -graph.rank(durations.on_either(node)) if policy.begin is None else policy.begin
         self._first, self._reads = first.tolist(), graph.reads.lists()
-        self._runs = [some.tolist() for some in durations.runs(node)]
+        self._runs = [mask.tolist() for mask in durations.runs(node)]
         self._seconds = durations.on_core(node).tolist(), durations.on_device(node).tolist()
         self._free = [0.0] * node.units
         self._queues: list[list[tuple[float, int]]] = [[] for _ in range(node.units)]
 
-    def push(self, task: int, now: float) -> None:
+    def push(self, task: int, time: float) -> None:
         """Add a task to the queue of its unit."""
-        unit = self._where_it_ends_first(task, now) if self._units is None else self._units[task]
+        unit = self._where_it_ends_first(task, time) if self._units is None else self._units[task]
         heapq.heappush(self._queues[unit], (self._first[task], task))
 
     def lane(self, unit: int) -> int:
@@ -156,15 +156,15 @@ class UnitQueues:
         queue = self._queues[unit]
         return [heapq.heappop(queue)[1]] if queue else []
 
-    def _where_it_ends_first(self, task: int, now: float) -> int:
-        node, free = self._node, self._free
-        units = [free.index(min(free[: node.cores]))] if self._runs[0][task] else []
+    def _where_it_ends_first(self, task: int, time: float) -> int:
+        node, free_times = self._node, self._free
+        units = [free_times.index(min(free_times[: node.cores]))] if self._runs[0][task] else []
         units += range(node.cores, node.units) if self._runs[1][task] else []
-        began = [max(free[unit], now) + self._seconds[node.is_device(unit)][task] for unit in units]
-        copied = [self._copies.missing(self._reads[task], node.memory(unit)) / node.bandwidth for unit in units]
-        ends = [start + more for start, more in zip(began, copied, strict=True)]
+        starts = [max(free_times[unit], time) + self._seconds[node.is_device(unit)][task] for unit in units]
+        copy_seconds = [self._copies.missing(self._reads[task], node.memory(unit)) / node.bandwidth for unit in units]
+        ends = [start + seconds for start, seconds in zip(starts, copy_seconds, strict=True)]
         best = ends.index(min(ends))
-        free[units[best]] = began[best]
+        free_times[units[best]] = starts[best]
         return units[best]
 
 
@@ -172,11 +172,11 @@ def checked_units(units: Sequence[int] | np.ndarray, durations: Durations, node:
     """Return a map of tasks to units as a list; raise ValueError if a unit is missing or may not run its tasks."""
     units, n = np.asarray(units), len(durations.core)
     if units.shape != (n,) or (n and not 0 <= units.min() <= units.max() < node.units):
-        found = f"found an array of shape {units.shape} with numbers to {units.max(initial=0)}"
-        raise ValueError(f"units: {found}, expected a unit below {node.units} for each of {n} tasks")
+        text = f"found an array of shape {units.shape} with numbers to {units.max(initial=0)}"
+        raise ValueError(f"units: {text}, expected a unit below {node.units} for each of {n} tasks")
     core, device = durations.runs(node)
-    wrong = np.flatnonzero(~np.where(units < node.cores, core, device))
-    if len(wrong):
-        found = f"task {wrong[0]} on {node.names[units[wrong[0]]]}"
-        raise ValueError(f"units: found {found}, expected a unit that may run it")
+    faults = np.flatnonzero(~np.where(units < node.cores, core, device))
+    if len(faults):
+        text = f"task {faults[0]} on {node.names[units[faults[0]]]}"
+        raise ValueError(f"units: found {text}, expected a unit that may run it")
     return units.tolist()

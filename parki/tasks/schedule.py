@@ -64,7 +64,7 @@ class Schedule:
         if last is None:
             return float("nan")
         if cores < len(self.units):
-            return max(float(some.mean()) for some in (last.busy[:cores], last.busy[cores:]))
+            return max(float(seconds.mean()) for seconds in (last.busy[:cores], last.busy[cores:]))
         seconds = last.end - last.begin
         return max(float(seconds.sum()) / self.workers, self._scheduled.cut.graph.critical_path(seconds))
 
@@ -113,10 +113,10 @@ class Schedule:
         return last
 
     def __str__(self) -> str:
-        beside = "".join(f" and {name}" for name in self.units[self.workers :])
-        told = f"{self.tasks} tasks by {self.workers} workers{beside}, {self.policy}"
+        names = "".join(f" and {name}" for name in self.units[self.workers :])
+        text = f"{self.tasks} tasks by {self.workers} workers{names}, {self.policy}"
         last = self.last
         if last is None:
-            return told
-        busy = ", ".join(f"{share:.0%}" for share in self.busy)
-        return f"{told}: {1e3 * self.seconds:.3g} ms, bound {1e3 * self.bound:.3g} ms, busy {busy}"
+            return text
+        shares = ", ".join(f"{share:.0%}" for share in self.busy)
+        return f"{text}: {1e3 * self.seconds:.3g} ms, bound {1e3 * self.bound:.3g} ms, busy {shares}"

@@ -61,8 +61,8 @@ class Scheduled:
         self.memory_of.allocate(steps.handles)
         self._listed: list[Step] = list(steps)
         self.cut: CutSteps = cut(self._listed)
-        one = replace(space, threads=1)
-        self._launches = [Launch(step, one, self.memory_of) for step in self._listed]
+        core = replace(space, threads=1)
+        self._launches = [Launch(step, core, self.memory_of) for step in self._listed]
         self._changing = [k for k, launch in enumerate(self._launches) if launch.bound]
         self._inputs = [handle for handle in steps.handles if handle.role in BOUND]
         self._tables: _CallTables | None = None
@@ -70,14 +70,14 @@ class Scheduled:
         self._means, self._runs = Means(), 0
         self._here = host_only(self._listed, self.cut)
         self._durations = self.units.durations(self.cut, self.node, self._here)
-        away = np.isinf(self._durations.core) & (len(self.units.devices) == 1)
+        device_tasks = np.isinf(self._durations.core) & (len(self.units.devices) == 1)
         self.devices = [
-            DeviceTasks(steps, self.cut, self._here, away, there, index, self.memory_of)
-            for there, index in self.units.devices
+            DeviceTasks(steps, self.cut, self._here, device_tasks, device_space, index, self.memory_of)
+            for device_space, index in self.units.devices
         ]
         first = self.cut.step[np.minimum(self.cut.begin[:-1], len(self.cut.step) - 1)]
-        self._phases, of_steps = np.unique([step.phase for step in self._listed], return_inverse=True)
-        self._phases, self._phase_of = self._phases.tolist(), of_steps[first]  # number of the phase of each task
+        self._phases, inverse = np.unique([step.phase for step in self._listed], return_inverse=True)
+        self._phases, self._phase_of = self._phases.tolist(), inverse[first]  # number of the phase of each task
 
     def __getitem__(self, handle: Handle) -> Any:
         """Return the array of a handle that is neither an argument nor a result."""
@@ -86,10 +86,16 @@ class Scheduled:
     @property
     def arrays(self) -> list[Any]:
         """Arrays of the list, and arrays that launches and tasks keep."""
-        kept = [a for launch in self._launches for ready in launch.ready for a in ready.own]
+        launch_arrays = [a for launch in self._launches for call in launch.ready for a in call.own]
         tables = [] if self._tables is None else self._tables.arrays
-        away = [a for device in self.devices for a in device.arrays]
-        return [*self.memory_of.arrays, *kept, *tables, *([] if self._job is None else self._job.arrays), *away]
+        device_arrays = [a for device in self.devices for a in device.arrays]
+        return [
+            *self.memory_of.arrays,
+            *launch_arrays,
+            *tables,
+            *([] if self._job is None else self._job.arrays),
+            *device_arrays,
+        ]
 
     @property
     def replays(self) -> list[Any]:
@@ -102,9 +108,9 @@ class Scheduled:
         if self._job is None:
             return None
         record = self._job.record()
-        launch, began = batches(record, self.node)
-        moved = sum(device.copied + device.returned for device in self.devices)
-        return Trace.of(self.cut.graph, record.worker, began, record.ended, self.names, launch=launch, moved=moved)
+        launch, begin = batches(record, self.node)
+        nbytes = sum(device.copied + device.returned for device in self.devices)
+        return Trace.of(self.cut.graph, record.worker, begin, record.ended, self.names, launch=launch, moved=nbytes)
 
     @property
     def names(self) -> list[str]:
@@ -126,18 +132,18 @@ class Scheduled:
             raise RuntimeError(f"{self.devices[0].name} cannot be used in a forked process; expected one of 'spawn'.")
         for handle in self._inputs:
             fits(handle, bound.get(handle))
-        changed = {k: self._launches[k].bind(bound) for k in self._changing}
-        if self._tables is None or not self._tables.refreshed(changed):
-            ready = [changed.get(k) or launch.ready[0] for k, launch in enumerate(self._launches)]
-            self._tables = _CallTables(self._listed, ready, self.cut)
+        changes = {k: self._launches[k].bind(bound) for k in self._changing}
+        if self._tables is None or not self._tables.refreshed(changes):
+            calls = [changes.get(k) or launch.ready[0] for k, launch in enumerate(self._launches)]
+            self._tables = _CallTables(self._listed, calls, self.cut)
             self._job = self._made(self._tables)
-        for k, one in changed.items():
-            one.release(*self._launches[k].bound)
+        for k, call in changes.items():
+            call.release(*self._launches[k].bound)
         times = times or NoTimes()
         phase = self._listed[-1].phase
         with times.phase(phase):
-            failed = self._job.run()
-        self._refuse(failed)
+            failure = self._job.run()
+        self._refuse(failure)
         if self._runs < LEARNT:
             self._learn(self.last)
         self._share(times, phase)
@@ -146,18 +152,18 @@ class Scheduled:
         """Raise NotImplementedError, because tasks of single phases do not run by themselves."""
         raise NotImplementedError("phases of a sum that runs as tasks are not repeated; expected schedule='phases'.")
 
-    def _refuse(self, failed: int | None) -> None:
+    def _refuse(self, failure: int | None) -> None:
         """Raise the first error of the last run, with the name of its task."""
         graph = self.cut.graph
         for error, device, tasks in self._job.failures:
             if tasks:
-                more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
-                error.add_note(f"in task {graph.name(tasks[0])}{more}, of {len(graph)}, on {device}")
+                suffix = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
+                error.add_note(f"in task {graph.name(tasks[0])}{suffix}, of {len(graph)}, on {device}")
             else:
                 error.add_note(f"on {device}, before its first task")
             raise error
-        if failed is not None:
-            self._tables.refuse(failed, graph.name(self._job.task_of(failed)))
+        if failure is not None:
+            self._tables.refuse(failure, graph.name(self._job.task_of(failure)))
 
     @property
     def _plain(self) -> bool:
@@ -197,9 +203,9 @@ class Scheduled:
             if self.units.modelled is not None:  # without a model, seconds of kinds that a unit has not run are unknown
                 self._job.share(self._shared(self._means.blended(graph, self._durations)))
             return
-        measured = trace.end - trace.begin
-        few = Durations.of(graph, measured, np.full(len(graph), np.inf), {}, {})
-        seconds = self._means.blended(graph, few).core
+        run_seconds = trace.end - trace.begin
+        durations = Durations.of(graph, run_seconds, np.full(len(graph), np.inf), {}, {})
+        seconds = self._means.blended(graph, durations).core
         self._job.reorder(graph.turn(seconds))
         self._job.expect(seconds)
 
@@ -207,13 +213,13 @@ class Scheduled:
         """Divide the time of the run among phases, by their shares of the seconds of all tasks."""
         if isinstance(times, NoTimes):
             return
-        record, whole = self._job.record(), times.time[phase]
-        began = batches(record, self.node)[1] if self.devices else record.began
-        seconds = np.bincount(self._phase_of, record.ended - began, len(self._phases))
+        record, total = self._job.record(), times.time[phase]
+        begin = batches(record, self.node)[1] if self.devices else record.began
+        seconds = np.bincount(self._phase_of, record.ended - begin, len(self._phases))
         shares = dict(zip(self._phases, (seconds / seconds.sum()).tolist(), strict=True))
         for name, share in shares.items():
             if name != phase:
-                times.shift(whole * share, phase, name)
+                times.shift(total * share, phase, name)
 
 
 def batches(record: Record, node: Node) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -222,24 +228,24 @@ def batches(record: Record, node: Node) -> tuple[NDArray[np.int64], NDArray[np.f
     Tasks that a device took at once are one launch, which begins when the previous launch has ended.
     """
     n = len(record.worker)
-    launch, began = np.arange(n), record.began.copy()
+    launch, begin = np.arange(n), record.began.copy()
     for device in range(node.cores, node.units):
-        mine = np.flatnonzero(record.worker == device)
-        _, of = np.unique(record.began[mine], return_inverse=True)
-        launch[mine] = n + device * n + of
-        free = 0.0
-        for number in range(int(of.max(initial=-1)) + 1):
-            some = mine[of == number]
-            began[some] = max(free, float(record.began[some[0]]))
-            free = float(record.ended[some].max())
-    return np.unique(launch, return_inverse=True)[1], began
+        tasks = np.flatnonzero(record.worker == device)
+        _, inverse = np.unique(record.began[tasks], return_inverse=True)
+        launch[tasks] = n + device * n + inverse
+        end = 0.0
+        for number in range(int(inverse.max(initial=-1)) + 1):
+            members = tasks[inverse == number]
+            begin[members] = max(end, float(record.began[members[0]]))
+            end = float(record.ended[members].max())
+    return np.unique(launch, return_inverse=True)[1], begin
 
 
 class _CallTables:
     """Argument structures of the calls of all tasks."""
 
-    def __init__(self, steps: Sequence[Step], ready: Sequence[Prepared], cut: CutSteps) -> None:
-        self._ready, self._cut = list(ready), cut
+    def __init__(self, steps: Sequence[Step], prepared_calls: Sequence[Prepared], cut: CutSteps) -> None:
+        self._ready, self._cut = list(prepared_calls), cut
         order = np.argsort(cut.step, kind="stable")
         ends = np.searchsorted(cut.step[order], np.arange(len(steps) + 1))
         self._calls_of = [order[begin:end] for begin, end in pairwise(ends)]
@@ -252,17 +258,17 @@ class _CallTables:
                     self._rooms[id(a.whole)] = end
                     end += -(-a.whole.nbytes // LINE) * LINE
         self._team_scratch = end
-        most = max((one._call.scratch_bytes for one in ready), default=0)
-        self._room = end + -(-(most + LINE) // LINE) * LINE
+        scratch_bytes = max((call._call.scratch_bytes for call in prepared_calls), default=0)
+        self._room = end + -(-(scratch_bytes + LINE) // LINE) * LINE
         self._tables = [self._table(k) for k in range(len(steps))]
         n = len(cut.step)
         run, args = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
         owner, pointers = [], []
         for step, table, calls in zip(steps, self._tables, self._calls_of, strict=True):
             run[calls], args[calls] = table.entry, table.addresses
-            mine = self._pointers(step, table)
-            owner.append(np.repeat(calls, len(mine)))
-            pointers.append(np.tile(np.array(mine, np.int64).reshape(-1, 2), (len(calls), 1)))
+            pairs = self._pointers(step, table)
+            owner.append(np.repeat(calls, len(pairs)))
+            pointers.append(np.tile(np.array(pairs, np.int64).reshape(-1, 2), (len(calls), 1)))
         owners, rows = np.concatenate(owner), np.concatenate(pointers)
         patches = IntLists.of(owners, np.arange(len(owners)), n)
         self.calls = Calls(cut.begin, run, args, patches, rows, self._fault_at, self._room)
@@ -277,11 +283,11 @@ class _CallTables:
         """True if a call may leave a record of a fault."""
         return any(table.may_fault for table in self._tables)
 
-    def refreshed(self, changed: Mapping[int, Prepared]) -> bool:
+    def refreshed(self, changes: Mapping[int, Prepared]) -> bool:
         """Update the tables for the arrays of a run; return False if the launches are not those of the tables."""
-        if any(self._ready[k] is not one for k, one in changed.items()):
+        if any(self._ready[k] is not call for k, call in changes.items()):
             return False
-        for k in changed:
+        for k in changes:
             self._tables[k].rows[:] = self._table(k).rows
         return True
 
@@ -303,11 +309,11 @@ class _CallTables:
 
     def _pointers(self, step: Step, table: CallTable) -> list[tuple[int, int]]:
         """Return pairs: offset of a pointer in the arguments, and offset of its bytes in the room of a worker."""
-        made = [
+        pairs = [
             (table.offset(name), self._rooms[id(a.whole)] + a.extent[0])
             for name, a in step.handles.items()
             if a.whole.role == "scratch"
         ]
         if table.call.scratch_bytes:
-            made.append((table.offset("pk_scratch"), self._team_scratch))
-        return made
+            pairs.append((table.offset("pk_scratch"), self._team_scratch))
+        return pairs

@@ -98,7 +98,7 @@ class Sharing:
     ) -> "Sharing":  # fmt: skip
         arrays |= {
             "list_begin": np.cumsum([0, *map(len, lists)]),
-            "list": np.array([b for some in lists for b in some]),
+            "list": np.array([b for items in lists for b in items]),
         }
         arrays |= {"core": durations.on_core(node), "device": durations.device, "wave": durations.wave}
         types = dict.fromkeys(("bucket", "owner", "list_begin", "list"), np.int32)
@@ -108,7 +108,7 @@ class Sharing:
 
     def record(self) -> SharingRecord:
         """Return the record for the executor, which reads this object's arrays during a run."""
-        made = SharingRecord(**self.numbers)
+        record = SharingRecord(**self.numbers)
         for name, a in self.arrays.items():
-            setattr(made, name, a.ctypes.data)
-        return made
+            setattr(record, name, a.ctypes.data)
+        return record

@@ -64,11 +64,11 @@ class _HeldTasks:
         """Count tasks that have ended; return the held tasks of phases that begin now."""
         for task in tasks:
             self._left[self._phase[task]] -= 1
-        begun: list[int] = []
+        phase_tasks: list[int] = []
         while self._now < len(self._left) - 1 and not self._left[self._now]:
             self._now += 1
-            begun += self._held[self._now]
-        return begun
+            phase_tasks += self._held[self._now]
+        return phase_tasks
 
 
 class _Run:
@@ -97,56 +97,56 @@ class _Run:
 
     def trace(self) -> Trace:
         """Return the trace of the whole run."""
-        for task, waits in enumerate(self._waits):
-            if not waits:
+        for task, n_waits in enumerate(self._waits):
+            if not n_waits:
                 self._push(task, 0.0)
         self._give(0.0)
-        now, done = 0.0, 0
+        time, n_done = 0.0, 0
         while self._events:
-            now, _, unit, tasks = heapq.heappop(self._events)
+            time, _, unit, tasks = heapq.heappop(self._events)
             self._flying[unit] -= 1
-            done += len(tasks)
-            self._finish(tasks, self._node.memory(unit), now)
-            self._give(now)
-        if done != len(self._graph):
-            raise RuntimeError(f"schedule: found {len(self._graph) - done} tasks that no unit takes, expected none")
-        seconds = max(now, self._copies.fetch(results(self._graph), HOST, now))
+            n_done += len(tasks)
+            self._finish(tasks, self._node.memory(unit), time)
+            self._give(time)
+        if n_done != len(self._graph):
+            raise RuntimeError(f"schedule: found {len(self._graph) - n_done} tasks that no unit takes, expected none")
+        seconds = max(time, self._copies.fetch(results(self._graph), HOST, time))
         return Trace.of(
             self._graph, self._unit, self._begin, self._end, self._node.names, launch=self._launch_of, seconds=seconds,
             moved=self._channels.moved,
         )  # fmt: skip
 
-    def _push(self, task: int, now: float) -> None:
+    def _push(self, task: int, time: float) -> None:
         if not self._barriers.holds(task):
-            self._ready.push(task, now)
+            self._ready.push(task, time)
 
-    def _finish(self, tasks: list[int], memory: int, now: float) -> None:
+    def _finish(self, tasks: list[int], memory: int, time: float) -> None:
         """Mark data that tasks have written as valid, and tasks that waited for nothing else as ready."""
         for task in tasks:
-            self._copies.write(self._writes[task], memory, now)
-            for other in self._after[task]:
-                self._waits[other] -= 1
-                if not self._waits[other]:
-                    self._push(other, now)
+            self._copies.write(self._writes[task], memory, time)
+            for successor in self._after[task]:
+                self._waits[successor] -= 1
+                if not self._waits[successor]:
+                    self._push(successor, time)
         for task in self._barriers.end(tasks):
-            self._push(task, now)
+            self._push(task, time)
 
-    def _give(self, now: float) -> None:
+    def _give(self, time: float) -> None:
         """Give tasks to all units that have room, devices first."""
-        refused = set()
+        closed_lanes = set()
         for unit in range(self._node.units - 1, -1, -1):
-            lane, most = self._ready.lane(unit), self._node.ahead if self._node.is_device(unit) else 1
-            while lane not in refused and self._flying[unit] < most:
+            lane, limit = self._ready.lane(unit), self._node.ahead if self._node.is_device(unit) else 1
+            while lane not in closed_lanes and self._flying[unit] < limit:
                 tasks = self._ready.pop(unit)
                 if tasks:
-                    self._start(unit, tasks, now)
+                    self._start(unit, tasks, time)
                 else:
-                    refused.add(lane)
+                    closed_lanes.add(lane)
 
-    def _start(self, unit: int, tasks: list[int], now: float) -> None:
+    def _start(self, unit: int, tasks: list[int], time: float) -> None:
         memory = self._node.memory(unit)
-        there = [self._copies.fetch(self._reads[task], memory, now) for task in tasks]
-        begin, first = max(self._free[unit], *there), tasks[0]
+        arrivals = [self._copies.fetch(self._reads[task], memory, time) for task in tasks]
+        begin, first = max(self._free[unit], *arrivals), tasks[0]
         if self._node.is_device(unit):
             work = float(self._device[tasks].sum())
             end = begin + (self._launch[first] + max(work, self._wave[first]))
@@ -165,5 +165,5 @@ def results(graph: Graph) -> list[int]:
     last = np.full((2, len(graph.nbytes)), -1)
     for row, accesses in zip(last, (graph.reads, graph.writes), strict=True):
         np.maximum.at(row, accesses.values, accesses.owner)
-    wrote = last[1]
-    return np.flatnonzero((wrote >= 0) & (wrote >= last[0]) & (graph.work[wrote] > 0)).tolist()
+    writers = last[1]
+    return np.flatnonzero((writers >= 0) & (writers >= last[0]) & (graph.work[writers] > 0)).tolist()

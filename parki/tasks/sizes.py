@@ -51,13 +51,13 @@ class TaskSizes:
         octets : int
             Octets of the tree.
         """
-        few, many = RUNS_BESIDE if devices else RUNS
-        run = min(max(octets // (PARTS * cores), few), many)
+        low, high = RUNS_BESIDE if devices else RUNS
+        run = min(max(octets // (PARTS * cores), low), high)
         return cls(cores + devices, run, most=MOST if devices else math.inf)
 
-    def parts(self, work: float, each: float, many: int) -> int:
-        """Return the number of tasks that divide `work` into parts of `each`: `many` to `most` per worker."""
-        return int(max(min(math.ceil(work / each), self.most * self.threads), many * self.threads))
+    def parts(self, work: float, size: float, minimum: int) -> int:
+        """Return the number of tasks that divide `work` into parts of `size`: `minimum` to `most` per worker."""
+        return int(max(min(math.ceil(work / size), self.most * self.threads), minimum * self.threads))
 
 
 def divided(count: NDArray[Any], parts: int) -> NDArray[np.int64]:

@@ -71,23 +71,23 @@ def check(schedule: str, threads: int) -> None:
     BuildError
         If the shim does not compile.
     """
-    found = installed()
-    if found is None:
-        said = f"StarPU is not installed (pkg-config finds neither {' nor '.join(PACKAGES)})"
+    installation = installed()
+    if installation is None:
+        text = f"StarPU is not installed (pkg-config finds neither {' nor '.join(PACKAGES)})"
         raise ValueError(
-            f"schedule is {schedule!r}; {said}: apt-get install libstarpu-dev pkg-config, or schedule='drain'."
+            f"schedule is {schedule!r}; {text}: apt-get install libstarpu-dev pkg-config, or schedule='drain'."
         )
-    known = policies()
-    if policy(schedule) not in known:
+    names = policies()
+    if policy(schedule) not in names:
         raise ValueError(
-            f"schedule is {schedule!r}; StarPU {found.version} has no policy {policy(schedule)!r}, expected one of "
-            f"{', '.join(known)}."
+            f"schedule is {schedule!r}; StarPU {installation.version} has no policy {policy(schedule)!r}, expected one "
+            f"of {', '.join(names)}."
         )
-    most = _entries().pk_starpu_most_workers()
-    if threads > most:
+    limit = _entries().pk_starpu_most_workers()
+    if threads > limit:
         raise ValueError(
-            f"schedule is {schedule!r} with {threads} threads; StarPU {found.version} was built for at most {most}: "
-            f"expected threads={most} or less, or schedule='drain'."
+            f"schedule is {schedule!r} with {threads} threads; StarPU {installation.version} was built for at most "
+            f"{limit}: expected threads={limit} or less, or schedule='drain'."
         )
 
 
@@ -107,27 +107,27 @@ def installed() -> Installed | None:
 def _ask(name: str, option: str) -> str | None:
     """Return the answer of pkg-config, None if it fails."""
     command = ["pkg-config", option, name]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return None if done.returncode else done.stdout.strip()
+    process = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return None if process.returncode else process.stdout.strip()
 
 
 def _entries() -> ctypes.CDLL:
     """Return the compiled shim."""
     global _loaded
     if _loaded is None:
-        found = installed()
-        text = f'// StarPU {found.version}\n#include "{HEADER}"\n'
-        options = ("-pthread", "-Wl,--no-as-needed", *found.flags)  # libraries precede the text that needs them
+        installation = installed()
+        text = f'// StarPU {installation.version}\n#include "{HEADER}"\n'
+        options = ("-pthread", "-Wl,--no-as-needed", *installation.flags)  # libraries precede the text that needs them
         unit = objects.Unit("starpu", "StarPU's shim", text, (HEADER, *pool.HEADERS), target(), options)
-        opened = loading.load(objects.build(unit))
-        opened.pk_starpu_policy.restype = ctypes.c_char_p
-        opened.pk_starpu_start.argtypes = [ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32]
+        library = loading.load(objects.build(unit))
+        library.pk_starpu_policy.restype = ctypes.c_char_p
+        library.pk_starpu_start.argtypes = [ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32]
         for name in ("pk_starpu_begin", "pk_starpu_end"):
-            getattr(opened, name).argtypes = [ctypes.c_void_p]
-        opened.pk_starpu_wait.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+            getattr(library, name).argtypes = [ctypes.c_void_p]
+        library.pk_starpu_wait.argtypes = [ctypes.c_void_p, ctypes.c_int32]
         for name in ("pk_starpu_end", "pk_starpu_shut"):
-            getattr(opened, name).restype = None
-        _loaded = opened
+            getattr(library, name).restype = None
+        _loaded = library
     return _loaded
 
 
@@ -156,8 +156,8 @@ def _started(name: str, threads: int) -> Iterator[ctypes.CDLL]:
             with tempfile.TemporaryDirectory(prefix="parki-starpu-", ignore_cleanup_errors=True) as home:
                 workers = entries.pk_starpu_start(name.encode(), threads, home.encode(), buckets)
             if workers < 0:
-                why = "another library runs it in this process" if workers == -1 else "it has found no core"
-                raise RuntimeError(f"StarPU cannot be started: {why}; expected none before, or schedule='drain'.")
+                reason = "another library runs it in this process" if workers == -1 else "it has found no core"
+                raise RuntimeError(f"StarPU cannot be started: {reason}; expected none before, or schedule='drain'.")
             if workers != threads:
                 raise RuntimeError(f"StarPU has started {workers} workers; expected {threads}.")
             _runs = name, threads
@@ -196,8 +196,8 @@ class StarpuRun(pool.GraphRun):
         The rest of the options of `parki.tasks.pool.GraphRun`.
     """
 
-    def __init__(self, graph: Graph, *more: Any, name: str = "prio", **named: Any) -> None:
-        super().__init__(graph, *more, **named)
+    def __init__(self, graph: Graph, *arguments: Any, name: str = "prio", **keywords: Any) -> None:
+        super().__init__(graph, *arguments, **keywords)
         self.name = name
         self._seconds, self._bucket = np.full(len(graph), GUESS), np.zeros(len(graph), np.int32)
         self._own = {"before_begin": graph.before.begin, "before": graph.before.values, "seconds": self._seconds}

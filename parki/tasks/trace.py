@@ -102,14 +102,14 @@ class Trace:
         units : slice
             Units to include; all if not given.
         """
-        busy = self.busy[units]
-        return float(busy.sum() / (len(busy) * self.seconds)) if len(busy) and self.seconds else 0.0
+        seconds = self.busy[units]
+        return float(seconds.sum() / (len(seconds) * self.seconds)) if len(seconds) and self.seconds else 0.0
 
     def seconds_of(self, kind: str) -> float:
         """Return the seconds of all launches of a kind together."""
         first = self.launches
-        some = first[self.kind[first] == list(self.kinds).index(kind)]
-        return float((self.end[some] - self.begin[some]).sum())
+        launches = first[self.kind[first] == list(self.kinds).index(kind)]
+        return float((self.end[launches] - self.begin[launches]).sum())
 
     def check(self, graph: Graph | None = None) -> None:
         """Raise an error if a run cannot have this trace.
@@ -130,23 +130,26 @@ class Trace:
         behind = (self.unit[first][1:] == self.unit[first][:-1]) & (self.begin[first][1:] < self.end[first][:-1])
         self._refuse(first[1:][behind], "overlaps another task on its unit")
         if graph is not None:
-            after, before = graph.before.owner, graph.before.values
-            self._refuse(after[self.begin[after] < self.end[before]], "begins before a task ends that it waits for")
+            successors, predecessors = graph.before.owner, graph.before.values
+            self._refuse(
+                successors[self.begin[successors] < self.end[predecessors]],
+                "begins before a task ends that it waits for",
+            )
 
     def _check_times(self) -> None:
         if len(self) and not 0 <= self.unit.min() <= self.unit.max() < len(self.units):
             raise ValueError(f"unit: found {self.unit.min()} to {self.unit.max()}, expected 0 to {len(self.units) - 1}")
-        wrong = ~((self.begin >= 0) & (self.end >= self.begin) & (self.end <= self.seconds))
-        self._refuse(np.flatnonzero(wrong), "is not between the beginning and the end of the run")
-        _, first, of = np.unique(self.launch, return_index=True, return_inverse=True)
-        same = [a == a[first][of] for a in (self.unit, self.kind, self.begin, self.end)]
-        self._refuse(np.flatnonzero(~np.all(same, axis=0)), "has another unit, kind or time than its launch")
+        faults = ~((self.begin >= 0) & (self.end >= self.begin) & (self.end <= self.seconds))
+        self._refuse(np.flatnonzero(faults), "is not between the beginning and the end of the run")
+        _, first, inverse = np.unique(self.launch, return_index=True, return_inverse=True)
+        equalities = [a == a[first][inverse] for a in (self.unit, self.kind, self.begin, self.end)]
+        self._refuse(np.flatnonzero(~np.all(equalities, axis=0)), "has another unit, kind or time than its launch")
 
     def _refuse(self, tasks: NDArray[Any], fault: str) -> None:
         if len(tasks):
             task = int(tasks[0])
-            when = f"from {self.begin[task]:.9g} to {self.end[task]:.9g} s on {self.units[self.unit[task]]}"
-            raise ValueError(f"trace: {self.name(task)} {fault}; found {when}")
+            span = f"from {self.begin[task]:.9g} to {self.end[task]:.9g} s on {self.units[self.unit[task]]}"
+            raise ValueError(f"trace: {self.name(task)} {fault}; found {span}")
 
     def name(self, task: int) -> str:
         """Return the name of a task, such as "M2L 12"."""
@@ -169,18 +172,18 @@ class Trace:
         ]
         order = np.argsort(self.launch, kind="stable")
         tasks = np.split(order, np.flatnonzero(np.diff(self.launch[order])) + 1) if len(order) else []
-        done = [self._event([int(task) for task in some]) for some in tasks]
+        events = [self._event([int(task) for task in launch_tasks]) for launch_tasks in tasks]
         run = {"kinds": list(self.kinds), "seconds": self.seconds, "moved": self.moved, "tasks": len(self)}
-        return {"traceEvents": [*threads, *done], "displayTimeUnit": "ms", "parki": run}
+        return {"traceEvents": [*threads, *events], "displayTimeUnit": "ms", "parki": run}
 
     def _event(self, tasks: list[int]) -> dict[str, Any]:
         first = tasks[0]
         begin, end = float(self.begin[first]), float(self.end[first])
-        more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
+        suffix = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
         # exact times in seconds, in addition to the microseconds that viewers show
         args = {"tasks": tasks, "groups": self.group[tasks].tolist(), "begin": begin, "end": end}
         return {
-            "name": f"{self.name(first)}{more}", "cat": self.kinds[self.kind[first]], "ph": "X", "pid": 0,
+            "name": f"{self.name(first)}{suffix}", "cat": self.kinds[self.kind[first]], "ph": "X", "pid": 0,
             "tid": int(self.unit[first]), "ts": MICRO * begin, "dur": MICRO * (end - begin), "args": args,
         }  # fmt: skip
 
@@ -198,8 +201,8 @@ class Trace:
             If the file holds no such trace.
         """
         try:
-            found = json.loads(Path(path).read_text("utf-8"))
-            run, events = found["parki"], found["traceEvents"]
+            document = json.loads(Path(path).read_text("utf-8"))
+            run, events = document["parki"], document["traceEvents"]
             return cls._parsed(run, [e for e in events if e["ph"] == "X"], [e for e in events if e["ph"] == "M"])
         except (KeyError, TypeError, IndexError, ValueError) as error:
             raise ValueError(f"{path}: found no trace of this library ({error!r}), expected one") from error

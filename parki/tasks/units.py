@@ -48,36 +48,36 @@ class NodeUnits:
             threads, len(self.devices), links.bandwidth, links.between, links.latency, links.launch, links.task
         )  # fmt: skip
 
-    def durations(self, cut: CutSteps, node: Node, here: NDArray[np.bool_]) -> Durations:
+    def durations(self, cut: CutSteps, node: Node, host_tasks: NDArray[np.bool_]) -> Durations:
         """Return the seconds of tasks before the first measurement, infinite where a unit may not run a task.
 
         Parameters
         ----------
         cut : CutSteps
         node : Node
-        here : array (n,) of bool
+        host_tasks : array (n,) of bool
             Tasks that only the host may run.
         """
         graph = cut.graph
         if self.modelled is None:
-            found = restricted(Durations.of(graph, np.ones(len(graph)), np.ones(len(graph)), {}, {}), node, here)
+            result = restricted(Durations.of(graph, np.ones(len(graph)), np.ones(len(graph)), {}, {}), node, host_tasks)
         else:
-            found = restricted(self.modelled(graph, node), node, here)
+            result = restricted(self.modelled(graph, node), node, host_tasks)
             if self.cores:
-                return gathered(found, cut, node)
-        return found if self.cores else alone(found, cut, node, here)
+                return gathered(result, cut, node)
+        return result if self.cores else alone(result, cut, node, host_tasks)
 
 
-def restricted(durations: Durations, node: Node, here: NDArray[np.bool_]) -> Durations:
+def restricted(durations: Durations, node: Node, host_tasks: NDArray[np.bool_]) -> Durations:
     """Return durations with infinite device times for tasks that only the host may run."""
-    device = np.where(here | (node.devices == 0), np.inf, durations.device)
+    device = np.where(host_tasks | (node.devices == 0), np.inf, durations.device)
     return replace(durations, device=device)
 
 
-def alone(durations: Durations, cut: CutSteps, node: Node, here: NDArray[np.bool_]) -> Durations:
+def alone(durations: Durations, cut: CutSteps, node: Node, host_tasks: NDArray[np.bool_]) -> Durations:
     """Return durations with infinite core times for tasks that devices may run; one device also joins blocks."""
-    found = replace(durations, core=np.where(here, durations.core, np.inf))
-    return _together(found, cut) if node.devices == 1 else found
+    result = replace(durations, core=np.where(host_tasks, durations.core, np.inf))
+    return _together(result, cut) if node.devices == 1 else result
 
 
 def gathered(durations: Durations, cut: CutSteps, node: Node) -> Durations:
@@ -87,8 +87,8 @@ def gathered(durations: Durations, cut: CutSteps, node: Node) -> Durations:
     """
     if node.devices != 1:
         return durations
-    found = _together(durations, cut)
-    return found if found.device[cut.together].sum() <= bound.area_bound(durations, node) else durations
+    result = _together(durations, cut)
+    return result if result.device[cut.together].sum() <= bound.area_bound(durations, node) else durations
 
 
 def _together(durations: Durations, cut: CutSteps) -> Durations:
