@@ -152,12 +152,12 @@ def measured(pair: Pair, m: int, half: float) -> float:
     for offset in NEAREST:
         shift = 2.0 * np.array(offset)
         exact = _sums(pair, half * (x + shift), half * y, charges)
-        interpolated = np.tensordot(
+        interpolation = np.tensordot(
             target_weights, _sums(pair, half * (proxies + shift), half * proxies, source_weights.T @ charges), 1
         )
         size = np.linalg.norm(exact, axis=(0, 2))
         mask = size > FAINT_SHARE * size.max()
-        errors = np.linalg.norm(interpolated - exact, axis=(0, 2))[mask] / size[mask]
+        errors = np.linalg.norm(interpolation - exact, axis=(0, 2))[mask] / size[mask]
         worst = max(worst, float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.0)
     return worst
 

@@ -156,14 +156,14 @@ class ChebyshevCuts:
         out, array = step.args["out"], step.args["out"].whole
         if array.shape[1] == self.particles.targets.bounds[-1]:
             return self.particles.fill(step)
-        (first, end), partly = (byte // out.dtype.itemsize for byte in out.extent), out.nbytes < array.nbytes
+        (first, end), is_part = (byte // out.dtype.itemsize for byte in out.extent), out.nbytes < array.nbytes
         width = array.shape[1]
         if len(array) != self.boxes.bounds[-1]:
             rows = RowByRow(array, self.points, first % width, axis=1)
-            return Cut("FILL", 1.0, [rows] * partly, [rows], rows)
+            return Cut("FILL", 1.0, [rows] * is_part, [rows], rows)
         if first % width == end % width == 0:
             rows = RowByRow(array, self.boxes, first // width)
-            return Cut("FILL", 1.0, [rows] * partly, [rows], rows, width)
+            return Cut("FILL", 1.0, [rows] * is_part, [rows], rows, width)
         low, high = np.array([first // width]), np.array([-(-end // width)])
         access = Touched(array, self.boxes, low, high, np.array([0, 1]))
         return Cut("FILL", float(step.items), [access], [access])

@@ -102,16 +102,16 @@ def _filled(nodes: OctNodes, spans: Spans, first: int) -> np.ndarray:
 
 def products(levels: Iterable[LevelTranslations]) -> Counts:
     """Count the matrix products of lists V: from values of sources to compressed ones, and on to values of targets."""
-    fused, launches = 0, 0
+    fmas, launches = 0, 0
     for level in levels:
-        fused += level.columns * sum(math.prod(side.values.shape) for side in (level.sources, level.targets))
+        fmas += level.columns * sum(math.prod(side.values.shape) for side in (level.sources, level.targets))
         launches += 2 * len(level.parts) + 2
-    return Counts({"fma": float(fused)}, launches=launches)
+    return Counts({"fma": float(fmas)}, launches=launches)
 
 
 def passes(levels: Iterable[LevelTranslations], itemsize: int) -> Counts:
     """Count the bytes of compressed values of lists V: written by sources, collected by targets, and read there."""
     n_values = sum(level.columns * level.sources.blocks.boxes.size for level in levels)
-    collected = sum(level.columns * level.targets.blocks.boxes.size for level in levels)
-    dram = float(itemsize * (n_values + collected))
-    return Counts(bytes={"l2": dram + 2.0 * itemsize * collected, "dram": dram})
+    n_reads = sum(level.columns * level.targets.blocks.boxes.size for level in levels)
+    dram = float(itemsize * (n_values + n_reads))
+    return Counts(bytes={"l2": dram + 2.0 * itemsize * n_reads, "dram": dram})

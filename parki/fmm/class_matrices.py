@@ -57,5 +57,5 @@ class ClassMatrices:
         """Return the matrix of one class."""
         _, columns, _, rows, line = (int(v) for v in self.part[c])
         tiles = -(-rows // TILE)
-        tiled = self.table[line : line + tiles * columns].reshape(tiles, columns, TILE)
-        return tiled.transpose(0, 2, 1).reshape(-1, columns)[:rows]
+        tile_rows = self.table[line : line + tiles * columns].reshape(tiles, columns, TILE)
+        return tile_rows.transpose(0, 2, 1).reshape(-1, columns)[:rows]

@@ -211,8 +211,8 @@ def with_model(
     A simulator of a GPU has no model.
     """
     units, node_units = asked(options), choice.units
-    simulated = any(device.checks_accesses for device, _ in node_units.devices)
-    if node_units.modelled is not None or simulated or (not node_units.devices and needs_no_model(choice.order)):
+    is_simulated = any(device.checks_accesses for device, _ in node_units.devices)
+    if node_units.modelled is not None or is_simulated or (not node_units.devices and needs_no_model(choice.order)):
         return node_units
     model = TaskModel(structure, p, dtype, space, units, options.deterministic)
     return replace(node_units, modelled=model, node=model.node(spaces.workers(space)))

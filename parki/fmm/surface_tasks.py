@@ -158,15 +158,15 @@ class SurfaceCuts:
     def fill(self, step: Step) -> Cut:
         """Cut the clearing of an array: octets along their runs, sums not at all."""
         out, array = step.args["out"], step.args["out"].whole
-        partly = out.nbytes < array.nbytes
+        is_part = out.nbytes < array.nbytes
         if array.ndim == 3:
             width, (begin, end) = _row_bytes(array), out.extent
             if begin % width == end % width == 0:
                 rows = RowByRow(array, self.octets, begin // width)
-                return Cut("FILL", 1.0, [rows] * partly, [rows], rows, width // out.dtype.itemsize)
+                return Cut("FILL", 1.0, [rows] * is_part, [rows], rows, width // out.dtype.itemsize)
             low, high = np.array([begin // width]), np.array([-(-end // width)])
             access = Touched(array, self.octets, low, high, np.array([0, 1]))
-            return Cut("FILL", float(step.items), [access] * partly, [access])
+            return Cut("FILL", float(step.items), [access] * is_part, [access])
         return self.particles.fill(step)
 
 

@@ -103,8 +103,8 @@ class Sharing:
         arrays |= {"core": durations.on_core(node), "device": durations.device, "wave": durations.wave}
         types = dict.fromkeys(("bucket", "owner", "list_begin", "list"), np.int32)
         types |= dict.fromkeys(("shared", "whole"), np.uint8)
-        typed = {name: np.ascontiguousarray(a, types.get(name, np.float64)) for name, a in arrays.items()}
-        return cls(node, numbers | {"devices": node.devices, "full": FULL}, typed, turn, in_order)
+        columns = {name: np.ascontiguousarray(a, types.get(name, np.float64)) for name, a in arrays.items()}
+        return cls(node, numbers | {"devices": node.devices, "full": FULL}, columns, turn, in_order)
 
     def record(self) -> SharingRecord:
         """Return the record for the executor, which reads this object's arrays during a run."""

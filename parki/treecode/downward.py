@@ -84,9 +84,9 @@ class Potentials:
         for level in range(1, side.levels):
             parents, children = side.level(level - 1), side.level(level)
             node, parent = np.arange(children.start, children.stop), s.targets.nodes.parent[children]
-            taking = active[parent]
-            active[children] |= taking
-            items = ranges(node - children.start, parent - parents.start)[taking]
+            mask = active[parent]
+            active[children] |= mask
+            items = ranges(node - children.start, parent - parents.start)[mask]
             values = tuple(
                 self.of(m_max)[:, rows.start * m_max**3 : rows.stop * m_max**3] for rows in (parents, children)
             )

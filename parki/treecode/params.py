@@ -339,9 +339,9 @@ def measured(pair: Pair, theta: float, points: int, scale: float, space: Space |
         vector = np.array(direction)[:, None]
         shift = vector / np.linalg.norm(vector) * (2 * math.sqrt(3) * scale / theta)
         exact = _sum(pair, x + shift, y, charges, space)
-        interpolated = _sum(pair, grid + shift, grid, charges @ source_weights, space) @ target_weights.T
+        interpolation = _sum(pair, grid + shift, grid, charges @ source_weights, space) @ target_weights.T
         size = np.linalg.norm(exact)
-        errors.append(float(np.linalg.norm(interpolated - exact) / size) if size > 0 else 0.0)
+        errors.append(float(np.linalg.norm(interpolation - exact) / size) if size > 0 else 0.0)
     return max(errors)
 
 

@@ -132,9 +132,9 @@ def _downward(
     """Return transfers from fewer points, and from parents to children."""
     if not nodes_by_m:
         return []
-    taking = np.flatnonzero(active & (nodes.parent >= 0))
-    taking = taking[active[nodes.parent[taking]]]
-    transfers = Transfers(points, points, len(taking), len(taking), len(np.unique(nodes.level[taking])))
+    receivers = np.flatnonzero(active & (nodes.parent >= 0))
+    receivers = receivers[active[nodes.parent[receivers]]]
+    transfers = Transfers(points, points, len(receivers), len(receivers), len(np.unique(nodes.level[receivers])))
     return [*(Transfers(m, points, len(node), len(node)) for m, node in nodes_by_m.items() if m != points), transfers]
 
 
