@@ -9,17 +9,17 @@ _all: weakref.WeakSet = weakref.WeakSet()
 
 def lock() -> threading.RLock:
     """Return a reentrant lock that is free in a forked process unless the forking thread holds it."""
-    made = threading.RLock()  # without a wrapper: an interrupt must not come between taking and holding
-    _all.add(made)
-    return made
+    result = threading.RLock()  # without a wrapper: an interrupt must not come between taking and holding
+    _all.add(result)
+    return result
 
 
 def _renew() -> None:
-    for held in list(_all):
-        if held.acquire(blocking=False):
-            held.release()
+    for mutex in list(_all):
+        if mutex.acquire(blocking=False):
+            mutex.release()
         else:
-            held._at_fork_reinit()
+            mutex._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

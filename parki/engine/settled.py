@@ -33,26 +33,26 @@ def settled() -> Iterator[None]:
     >>> units[0] is units[1]
     True
     """
-    outer = _kept.get()
-    _kept.set({} if outer is None else outer)
+    answers_before = _kept.get()
+    _kept.set({} if answers_before is None else answers_before)
     try:
         yield
     finally:
-        _kept.set(outer)
+        _kept.set(answers_before)
 
 
 def once(function: F) -> F:
     """Mark a function whose result does not change within `settled`, so that it is found once."""
 
     @functools.wraps(function)
-    def answer(*given: Any, **named: Any) -> Any:
-        kept = _kept.get()
-        if kept is None or named:
-            return function(*given, **named)
-        key = (function, given)
-        if key not in kept:
-            kept[key] = function(*given)
-        return kept[key]
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        memo = _kept.get()
+        if memo is None or kwargs:
+            return function(*args, **kwargs)
+        key = (function, args)
+        if key not in memo:
+            memo[key] = function(*args)
+        return memo[key]
 
     return answer  # type: ignore[return-value]
 

@@ -144,7 +144,7 @@ class Workunit:
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[objects.Unit, Lowered]:
         """Return the unit to compile for these layouts; ``PARKI_DEBUG=source`` shows its text and its kernel's."""
         lowered = host.lower(self.ir if checked else self._jammed, layouts, checked)
-        made = objects.Unit(
+        unit = objects.Unit(
             name=f"{self.l0.name}_{self.l0.hash}",
             label=self.label,
             source=lowered.source,
@@ -155,7 +155,7 @@ class Workunit:
         )
         if _debugging("source"):
             self._show(lowered)
-        return made, lowered
+        return unit, lowered
 
     def gpu(self, layouts: dict[str, str]) -> Lowered:
         """Return the GPU text for these layouts; ``PARKI_DEBUG=source`` shows this text and its kernel's."""
@@ -184,15 +184,15 @@ class Workunit:
 
 def load(path: Path, lowered: Lowered, entry: str = "pk_run") -> Compiled:
     """Load one workunit's entry point from the shared object at `path`."""
-    opened = loading.load(path, keep=sanitizing())
+    library = loading.load(path, keep=sanitizing())
     try:
-        run = opened[entry]
+        run = library[entry]
     except AttributeError:
         loading.unusable(path, f"it has no {entry}")
     run.argtypes, run.restype = [ctypes.c_void_p], None
     fields = [(name, FIELD[kind]) for kind, name in lowered.fields]
     struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
-    return Compiled(run, struct, lowered, path, getattr(opened, "omp_pause_resource_all", None))
+    return Compiled(run, struct, lowered, path, getattr(library, "omp_pause_resource_all", None))
 
 
 @lru_cache(maxsize=512)
@@ -255,14 +255,14 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     for hint in hints:
         if hint not in HINTS and hint not in JAM:
             raise ValueError(f"hints: found {hint!r}, expected some of {', '.join([*HINTS, *JAM])}")
-    kept = settled.answers()
-    if kept is None:
+    answers = settled.answers()
+    if answers is None:
         return _of(specialise(source, workunit, **slots), hints)
     slots = {name: functions.text_of(value, f"slot '{name}'") for name, value in slots.items()}
     key = (source, workunit, hints, repr(slots))  # 1 and True are different slots
-    if key not in kept:
-        kept[key] = _of(specialise(source, workunit, **slots), hints)
-    return kept[key]
+    if key not in answers:
+        answers[key] = _of(specialise(source, workunit, **slots), hints)
+    return answers[key]
 
 
 def object_path(workunit: Workunit) -> Path:

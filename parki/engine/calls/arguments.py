@@ -19,7 +19,8 @@ def set_shape(s: ctypes.Structure, name: str, a: Any) -> None:
 @lru_cache(maxsize=8192)
 def _fields(structure: type, name: str, rank: int) -> tuple[tuple[tuple[str, int], ...], ...]:
     """Return the fields of strides and of extents of a view, with their axes."""
-    there = {field for field, _ in structure._fields_}
+    names = {field for field, _ in structure._fields_}
     return tuple(
-        tuple((made, d) for d in range(rank) if (made := called(name, d)) in there) for called in (stride, extent)
+        tuple((member, d) for d in range(rank) if (member := spelling(name, d)) in names)
+        for spelling in (stride, extent)
     )

@@ -43,20 +43,20 @@ def unit(workunit: Workunit, layouts: dict[str, str], device: Device, block: int
 
 def load(workunit: Workunit, layouts: dict[str, str], device: Device, block: int, wide: bool = False) -> Loaded:
     """Return a workunit on a device, compiled and loaded on first use."""
-    wanted = unit(workunit, layouts, device, block, wide)
-    key = (device.index, tuple(layouts.values()), wanted.block, wide)
+    source = unit(workunit, layouts, device, block, wide)
+    key = (device.index, tuple(layouts.values()), source.block, wide)
     if key not in workunit.objects:
         module = devices.cupy().cuda.Module()
-        with cache.opened(rtc.build_many([wanted])[0]) as file:
+        with cache.opened(rtc.build_many([source])[0]) as file:
             module.load(file.read())
         workunit.objects[key] = Loaded(module.get_function(gpu.entry(workunit.ir)).ptr, module)
     return workunit.objects[key]
 
 
-def load_all(wanted: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
+def load_all(requests: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
     """Compile workunits for layouts and threads of a block (None: the default) in parallel, for the current device."""
     device, blocks = devices.current(), {"range": RANGE_BLOCK, "team": TEAM}
-    rtc.build_many([unit(w, layouts, device, threads or blocks[w.ir.policy]) for w, layouts, threads in wanted])
+    rtc.build_many([unit(w, layouts, device, threads or blocks[w.ir.policy]) for w, layouts, threads in requests])
 
 
 class DeviceCall(GpuCall):

@@ -96,11 +96,11 @@ class GpuCall(ABC):
         LaunchError
             The scratch is more than the device has.
         """
-        asked = requested(self.kernel, scalars)
-        if asked > self.limit:
-            where = f"{self.policy.space.name} has at most {self.limit} for a team"
-            raise LaunchError(f"{self.kernel.name} asks for {asked} bytes of scratch, {where}")
-        self.shared = asked
+        size = requested(self.kernel, scalars)
+        if size > self.limit:
+            limit = f"{self.policy.space.name} has at most {self.limit} for a team"
+            raise LaunchError(f"{self.kernel.name} asks for {size} bytes of scratch, {limit}")
+        self.shared = size
         for name, value in scalars.items():
             setattr(self.struct, name, value)
 

@@ -55,12 +55,12 @@ class HostCall:
 
     def numbers(self, scalars: dict[str, float | int]) -> None:
         """Set the numbers, and reserve the scratch that they ask for, for every thread."""
-        asked = requested(self.kernel, scalars)
-        if asked:
-            self.scratch_bytes = (asked + ALIGN * len(self.kernel.scratch_size) + PAGE - 1) // PAGE * PAGE
+        size = requested(self.kernel, scalars)
+        if size:
+            self.scratch_bytes = (size + ALIGN * len(self.kernel.scratch_size) + PAGE - 1) // PAGE * PAGE
             self.take_scratch(np.empty(self.scratch_bytes * self.threads + ALIGN, np.uint8))
             self._struct.pk_scratch_bytes = self.scratch_bytes
-        self._struct.pk_scratch_asked = asked
+        self._struct.pk_scratch_asked = size
         for name, value in scalars.items():
             setattr(self._struct, name, value)
 
@@ -117,8 +117,8 @@ class HostCall:
         site, dim, index, extent = fault.tolist()
         name = self.kernel.name
         if site < 0:
-            asked = self._struct.pk_scratch_asked
-            raise LaunchError(f"{name} declares {index} bytes of scratch, its decorator asks for {asked}")
+            limit = self._struct.pk_scratch_asked
+            raise LaunchError(f"{name} declares {index} bytes of scratch, its decorator asks for {limit}")
         view, loc = self._object.lowered.sites[site - 1]
         raise CheckedFault(f"{loc}: index {dim} of '{view}' is {index}, outside 0 … {extent - 1} (in {name})")
 

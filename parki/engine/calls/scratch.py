@@ -14,10 +14,10 @@ def requested(kernel: ir.KernelTree, scalars: dict[str, float | int]) -> int:
     LaunchError
         A size is negative or too large.
     """
-    p, asked = SimpleNamespace(**scalars), 0
+    p, size = SimpleNamespace(**scalars), 0
     for kind, text in kernel.scratch_size:
         n = eval(text, {"__builtins__": {}}, {"p": p})  # integer arithmetic only: the parser refuses other texts
         if not 0 <= n < 2**31:
             raise LaunchError(f"{kernel.name}: a scratch size is {n} ({text}), expected 0 … 2**31 - 1")
-        asked += (n * (4 if kind == "int" else 8) + 7) // 8 * 8
-    return asked
+        size += (n * (4 if kind == "int" else 8) + 7) // 8 * 8
+    return size

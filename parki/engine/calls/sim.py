@@ -40,11 +40,11 @@ def load(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> Any
     return workunit.objects[name]
 
 
-def load_all(wanted: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
+def load_all(requests: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
     """Compile workunits for layouts that are not yet loaded, in parallel; threads of a block do not matter here."""
-    fresh = {(w, key(layouts)): layouts for w, layouts, _ in wanted if key(layouts) not in w.objects}
-    paths = objects.build_many(unit(w, layouts) for (w, _), layouts in fresh.items())
-    for (w, name), path in zip(fresh, paths, strict=True):
+    units = {(w, key(layouts)): layouts for w, layouts, _ in requests if key(layouts) not in w.objects}
+    paths = objects.build_many(unit(w, layouts) for (w, _), layouts in units.items())
+    for (w, name), path in zip(units, paths, strict=True):
         w.objects[name] = entry(path)
 
 

@@ -38,8 +38,8 @@ class CallTable:
 
     def column(self, field: str, dtype: DTypeLike) -> NDArray[Any]:
         """Return a field of all structures, which may be set."""
-        at, item = self.offset(field), np.dtype(dtype).itemsize
-        return self.rows[:, at : at + item].view(dtype)[:, 0]
+        offset, item = self.offset(field), np.dtype(dtype).itemsize
+        return self.rows[:, offset : offset + item].view(dtype)[:, 0]
 
     def offset(self, field: str) -> int:
         """Return the offset of a field in bytes."""

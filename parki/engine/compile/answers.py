@@ -81,19 +81,19 @@ class Kept:
     @property
     def fits(self) -> bool:
         """Tell whether this machine runs objects of this compiler for this architecture."""
-        known = self.answer.x86 and platform.machine() in ("x86_64", "AMD64")
-        return self.processor == digest() or (known and set(self.answer.needs) <= _cpu_flags())
+        is_x86 = self.answer.x86 and platform.machine() in ("x86_64", "AMD64")
+        return self.processor == digest() or (is_x86 and set(self.answer.needs) <= _cpu_flags())
 
 
 @functools.cache
 def processor() -> str:
     """Return the facts that ``-march=native`` depends on, as text: different machines may share a home directory."""
-    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
+    fields = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
     except OSError:
         return " ".join((platform.node(), platform.machine(), platform.processor()))
-    return "\n".join(sorted({line for line in lines if line.startswith(told)}))
+    return "\n".join(sorted({line for line in lines if line.startswith(fields)}))
 
 
 def digest() -> str:
@@ -102,8 +102,8 @@ def digest() -> str:
 
 
 def _cpu_flags() -> set[str]:
-    found = re.search(r"^flags\s*:(.*)$", processor(), re.MULTILINE)
-    return set(found[1].split()) if found else set()
+    match = re.search(r"^flags\s*:(.*)$", processor(), re.MULTILINE)
+    return set(match[1].split()) if match else set()
 
 
 def needs(macros: set[str], common: set[str]) -> tuple[str, ...]:
@@ -115,12 +115,12 @@ def needs(macros: set[str], common: set[str]) -> tuple[str, ...]:
 def recall(name: str, compiler: Compiler, arch: str) -> Answer | None:
     """Return the kept answer of this compiler on this processor, None if there is no sound one."""
     path = _folder() / f"{name}.json"
-    kept = _read(path)
-    if kept is None or (kept.compiler, kept.arch, kept.processor) != (compiler, arch, digest()):
+    record = _read(path)
+    if record is None or (record.compiler, record.arch, record.processor) != (compiler, arch, digest()):
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # the last one used is the first that `prepared` returns
-    return kept.answer
+    return record.answer
 
 
 def remember(name: str, compiler: Compiler, arch: str, answer: Answer) -> None:
@@ -139,13 +139,13 @@ def prepared(arch: str | None = None) -> list[Kept]:
     arch : str, optional
         Only answers for this architecture.
     """
-    found: list[tuple[float, Kept]] = []
+    records: list[tuple[float, Kept]] = []
     for path in _folder().glob("*.json"):
         with contextlib.suppress(OSError):
-            kept = _read(path)
-            if kept and kept.fits and arch in (None, kept.arch):
-                found.append((path.stat().st_mtime, kept))
-    return [kept for _, kept in sorted(found, key=lambda one: one[0], reverse=True)]
+            record = _read(path)
+            if record and record.fits and arch in (None, record.arch):
+                records.append((path.stat().st_mtime, record))
+    return [record for _, record in sorted(records, key=lambda item: item[0], reverse=True)]
 
 
 def _folder() -> Path:
@@ -155,15 +155,22 @@ def _folder() -> Path:
 def _read(path: Path) -> Kept | None:
     """Return the answer kept in a file, None if no compiler can have given it."""
     try:
-        told = json.loads(trust.read(path))
-        by, answer = told["compiler"], told["answer"]
-        by["words"], answer["needs"] = tuple(by["words"]), tuple(answer["needs"])
-        kept = Kept(Compiler(**by), told["arch"], told["processor"], Answer(**answer))
-        texts = (*by.values(), *by["words"], kept.arch, kept.processor, kept.answer.resolved, *answer["needs"])
-        sound = all(isinstance(text, str) for text in texts if text is not by["words"])
-        sound &= kept.answer.flag in flags(kept.compiler, kept.arch) and kept.answer.widest in WIDTHS
-        sound &= isinstance(kept.answer.x86, bool) and isinstance(kept.answer.openmp, bool)
-        return kept if sound and kept.answer.runtime in ("", *RUNTIMES) else None
+        content = json.loads(trust.read(path))
+        compiler, answer = content["compiler"], content["answer"]
+        compiler["words"], answer["needs"] = tuple(compiler["words"]), tuple(answer["needs"])
+        record = Kept(Compiler(**compiler), content["arch"], content["processor"], Answer(**answer))
+        texts = (
+            *compiler.values(),
+            *compiler["words"],
+            record.arch,
+            record.processor,
+            record.answer.resolved,
+            *answer["needs"],
+        )
+        valid = all(isinstance(text, str) for text in texts if text is not compiler["words"])
+        valid &= record.answer.flag in flags(record.compiler, record.arch) and record.answer.widest in WIDTHS
+        valid &= isinstance(record.answer.x86, bool) and isinstance(record.answer.openmp, bool)
+        return record if valid and record.answer.runtime in ("", *RUNTIMES) else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -52,39 +52,39 @@ class Entry:
 
 def configured() -> Path:
     """Return the folder asked for: ``PARKI_CACHE_DIR``, else ``PARKI_CACHE``, else the system's for a user's caches."""
-    asked = os.environ.get(config.CACHE_DIR) or os.environ.get(config.CACHE)
-    return Path(asked).expanduser().absolute() if asked else Path(platformdirs.user_cache_dir(config.NAME))
+    path = os.environ.get(config.CACHE_DIR) or os.environ.get(config.CACHE)
+    return Path(path).expanduser().absolute() if path else Path(platformdirs.user_cache_dir(config.NAME))
 
 
 def folder() -> Path:
     """Return the folder to write objects to: the configured one or, with one warning, a temporary one."""
-    asked = configured()
-    if asked not in _usable:
-        why = trust.fault(asked)
-        said = f"is not used: {why}"
-        if why is None:
+    path = configured()
+    if path not in _usable:
+        fault = trust.fault(path)
+        reason = f"is not used: {fault}"
+        if fault is None:
             try:
-                _try_writing(asked)
-                _usable[asked] = asked
-                return asked
+                _try_writing(path)
+                _usable[path] = path
+                return path
             except OSError as error:
-                said = f"cannot be written ({error.strerror or error})"
-        _usable[asked] = fallback = _temporary()
+                reason = f"cannot be written ({error.strerror or error})"
+        _usable[path] = fallback = _temporary()
         text = (
-            f"The cache folder {asked} {said}; compiled kernels go to {fallback}. "
+            f"The cache folder {path} {reason}; compiled kernels go to {fallback}. "
             f"Set {config.CACHE_DIR} to a folder of yours that only you may write to."
         )
         log.warning(text)
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-    return _usable[asked]
+    return _usable[path]
 
 
 def shelf() -> Path:
     """Return the folder to search first: the configured one, even if read-only, unless others may write to it."""
-    asked = configured()
-    if asked not in _trusted and os.path.exists(asked):
-        _trusted[asked] = trust.fault(asked) is None
-    return asked if _trusted.get(asked, True) else folder()
+    path = configured()
+    if path not in _trusted and os.path.exists(path):
+        _trusted[path] = trust.fault(path) is None
+    return path if _trusted.get(path, True) else folder()
 
 
 def _try_writing(path: Path) -> None:
@@ -96,8 +96,8 @@ def _try_writing(path: Path) -> None:
 
 def _make_folder(path: Path) -> None:
     """Make a folder and its parents; none is open to the writes of others, whatever the process's mask says."""
-    for missing in reversed([at for at in (path, *path.parents) if not at.exists()]):
-        missing.mkdir(mode=0o755, exist_ok=True)
+    for ancestor in reversed([p for p in (path, *path.parents) if not p.exists()]):
+        ancestor.mkdir(mode=0o755, exist_ok=True)
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -116,9 +116,9 @@ def _temporary() -> Path:
     path = Path(tempfile.gettempdir()) / f"{config.NAME}-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
     with contextlib.suppress(OSError):
         path.mkdir(mode=0o700, exist_ok=True)
-        found = path.lstat()
-        private = os.name == "nt" or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
-        if stat.S_ISDIR(found.st_mode) and private and trust.fault(path) is None:
+        status = path.lstat()
+        private = os.name == "nt" or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
+        if stat.S_ISDIR(status.st_mode) and private and trust.fault(path) is None:
             _try_writing(path)
             return path
     return Path(tempfile.mkdtemp(prefix=f"{config.NAME}-"))
@@ -150,8 +150,8 @@ def find(key: str, name: str = OBJECT) -> Path | None:
 
 def _sound(path: Path) -> bool:
     try:
-        found = path.stat()
-        stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
+        status = path.stat()
+        stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
         if _checked.get(path) == stamp:
             return True
         with opened(path):
@@ -175,11 +175,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     with open(trust.opened(path), "rb") as file:
         try:
             meta = json.loads(trust.read(path.with_name(META)))
-            told = meta["key"], meta["size"], meta["sha256"]
+            record = meta["key"], meta["size"], meta["sha256"]
         except (ValueError, KeyError, TypeError) as error:
             raise OSError(f"{path.with_name(META)} is damaged ({error!r})") from error
         data = file.read()
-        if told != (path.parent.name, len(data), hashlib.sha256(data).hexdigest()):
+        if record != (path.parent.name, len(data), hashlib.sha256(data).hexdigest()):
             raise OSError(f"{path} does not match its {META}: it is damaged, or the folder of another entry")
         file.seek(0)
         yield file
@@ -235,10 +235,10 @@ def workspace(key: str) -> Iterator[Path]:
 
 def _sweep(shard: Path) -> None:
     """Remove working folders that a killed process left behind."""
-    for left in shard.glob(".*"):
+    for path in shard.glob(".*"):
         with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > STALE_WORK:
-                shutil.rmtree(left, ignore_errors=True)
+            if time.time() - path.stat().st_mtime > STALE_WORK:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def publish(key: str, work: Path, meta: dict[str, Any], name: str = OBJECT) -> Path:
@@ -246,8 +246,8 @@ def publish(key: str, work: Path, meta: dict[str, Any], name: str = OBJECT) -> P
     data = (work / name).read_bytes()
     meta = meta | {"key": key, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (work / META).write_text(json.dumps(meta, indent=1), "utf-8")
-    for made in (work, *work.iterdir()):
-        trust.close(made)
+    for path in (work, *work.iterdir()):
+        trust.close(path)
     home = _home(folder(), key)
     for last in (False, True):
         try:
@@ -264,25 +264,25 @@ def publish(key: str, work: Path, meta: dict[str, Any], name: str = OBJECT) -> P
 
 def keep_failure(key: str, work: Path) -> Path:
     """Move the folder of a failed build out of the way of `find`, for people to read, and return its path."""
-    kept = folder() / FORMAT / "failed" / key
-    _make_folder(kept.parent)
-    _remove(kept)
+    place = folder() / FORMAT / "failed" / key
+    _make_folder(place.parent)
+    _remove(place)
     with contextlib.suppress(OSError):  # another process failed alike in this instant: its folder holds the same
-        os.rename(work, kept)
-    return kept
+        os.rename(work, place)
+    return place
 
 
 def entries() -> list[Entry]:
     """Return the compiled kernels in the cache, the least recently used first."""
-    found = []
+    result = []
     for home in (path for root in _roots() for path in root.glob(f"{FORMAT}/[0-9a-f][0-9a-f]/[0-9a-f]*/")):
         label, meta = home.name, home / META
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             label = str(json.loads(meta.read_text("utf-8"))["label"])
         with contextlib.suppress(OSError):  # a damaged entry is listed too: it takes room; one just removed is not
-            used = (meta if meta.exists() else home).stat().st_mtime
-            found.append(Entry(home.name, label, _bytes(home), used, home))
-    return sorted(found, key=lambda entry: (entry.time, entry.key))
+            time_of_use = (meta if meta.exists() else home).stat().st_mtime
+            result.append(Entry(home.name, label, _bytes(home), time_of_use, home))
+    return sorted(result, key=lambda entry: (entry.time, entry.key))
 
 
 def _bytes(path: Path) -> int:
@@ -304,30 +304,30 @@ def prune(max_age_days: float | None = None, max_bytes: int | None = None) -> li
 
     Logs of failed builds and abandoned working folders go by age too.  Returns the entries removed.
     """
-    now, kept, gone = time.time(), entries(), []
+    time_now, remaining, removed = time.time(), entries(), []
     if max_age_days is not None:
-        gone = [entry for entry in kept if now - entry.time > max_age_days * 86400.0]
-        for failed in (path for root in _roots() for path in root.glob(f"{FORMAT}/failed/*")):
+        removed = [entry for entry in remaining if time_now - entry.time > max_age_days * 86400.0]
+        for path in (path for root in _roots() for path in root.glob(f"{FORMAT}/failed/*")):
             with contextlib.suppress(OSError):
-                if now - failed.stat().st_mtime > max_age_days * 86400.0:
-                    _remove(failed)
-    kept = [entry for entry in kept if entry not in gone]
+                if time_now - path.stat().st_mtime > max_age_days * 86400.0:
+                    _remove(path)
+    remaining = [entry for entry in remaining if entry not in removed]
     if max_bytes is not None:
-        total = sum(entry.size for entry in kept)
-        while kept and total > max_bytes:
-            gone.append(kept.pop(0))
-            total -= gone[-1].size
-    for entry in gone:
+        total = sum(entry.size for entry in remaining)
+        while remaining and total > max_bytes:
+            removed.append(remaining.pop(0))
+            total -= removed[-1].size
+    for entry in removed:
         _remove(entry.path)
     for shard in (path for root in _roots() for path in root.glob(f"{FORMAT}/*/")):
         _sweep(shard)
-    return gone
+    return removed
 
 
 def clear() -> list[Entry]:
     """Remove all kernels, logs of failed builds, tables and stored answers of compilers, but no build in progress."""
-    gone = prune(max_age_days=-1.0)
+    removed = prune(max_age_days=-1.0)
     for root in _roots():
         for name in (PROBES, TABLES):
             shutil.rmtree(root / FORMAT / name, ignore_errors=True)
-    return gone
+    return removed

@@ -85,51 +85,51 @@ def find_compiler() -> Compiler:
 
 
 @functools.lru_cache(maxsize=16)
-def _find(asked: str, cxx: str, path: str) -> Compiler:
-    if asked:
-        names = ("zig", "ziglang") if asked in ("zig", "zig c++") else (asked,)
-        found = next(filter(None, (_look(name, path) for name in names)), None)
-        if found is None:
-            raise BuildError(f"{config.CXX}={asked!r} is not a g++ or clang++ that runs. {REMEDY}.")
-        return found
+def _find(request: str, cxx: str, path: str) -> Compiler:
+    if request:
+        names = ("zig", "ziglang") if request in ("zig", "zig c++") else (request,)
+        compiler = next(filter(None, (_look(name, path) for name in names)), None)
+        if compiler is None:
+            raise BuildError(f"{config.CXX}={request!r} is not a g++ or clang++ that runs. {REMEDY}.")
+        return compiler
     # CXX is often set for other programs ("ccache g++ -m64", "icpx"): take the part that serves, else look further.
     words = [word for word in cxx.split() if not word.startswith("-") and Path(word).name not in _LAUNCHERS]
     for name in [cxx, *words[:1], "g++", "clang++", "ziglang"]:
-        if name and (found := _look(name, path)):
-            return found
+        if name and (compiler := _look(name, path)):
+            return compiler
     raise BuildError(f"no C++ compiler found (looked for {'CXX, ' if cxx else ''}g++, clang++). {REMEDY}.")
 
 
 def _look(name: str, path: str) -> Compiler | None:
-    where = _packaged_zig() if name == "ziglang" else shutil.which(os.path.expanduser(name), path=path)
-    if where is None:
+    executable = _packaged_zig() if name == "ziglang" else shutil.which(os.path.expanduser(name), path=path)
+    if executable is None:
         return None
-    where = os.path.abspath(where)
-    words = ZIG if Path(where).stem == "zig" else ()
+    executable = os.path.abspath(executable)
+    words = ZIG if Path(executable).stem == "zig" else ()
     try:
-        text = _ask([where, *words, "--version"]).stdout
+        text = _ask([executable, *words, "--version"]).stdout
         first = text.partition("\n")[0].strip()
         if words and first:  # the same clang comes with several versions of Zig
-            first = f"Zig {_ask([where, 'version']).stdout.strip()}, {first.partition(' (')[0]}"
+            first = f"Zig {_ask([executable, 'version']).stdout.strip()}, {first.partition(' (')[0]}"
     except OSError:
         return None
-    why = ""
+    reason = ""
     if "clang" in first.lower():  # Apple's g++ is clang too
         if "-windows-msvc" not in text:
-            return Compiler(where, first, "clang++", words)
-        why = ", and for MSVC, whose objects export nothing by themselves"
+            return Compiler(executable, first, "clang++", words)
+        reason = ", and for MSVC, whose objects export nothing by themselves"
     elif "Free Software Foundation" in text:
         if not WINDOWS:
-            return Compiler(where, first, "g++")
-        why = ", which on Windows aligns no stack for vectors of AVX (its bug 54412)"
-    log.info("%s is neither g++ nor clang++ of a kind that serves (%s%s): not used", where, first, why)
+            return Compiler(executable, first, "g++")
+        reason = ", which on Windows aligns no stack for vectors of AVX (its bug 54412)"
+    log.info("%s is neither g++ nor clang++ of a kind that serves (%s%s): not used", executable, first, reason)
     return None
 
 
 def _packaged_zig() -> str | None:
     """Return the path of the program in the Python package ``ziglang``, None where that is not installed."""
-    found = importlib.util.find_spec("ziglang")
-    folders = found.submodule_search_locations if found else None
+    spec = importlib.util.find_spec("ziglang")
+    folders = spec.submodule_search_locations if spec else None
     return shutil.which("zig", path=os.pathsep.join(folders or ()))
 
 
@@ -145,8 +145,8 @@ def settings(command: Sequence[str]) -> Iterator[dict[str, str]]:
     if tuple(command[1 : 1 + len(ZIG)]) != ZIG:
         yield english
         return
-    with tempfile.TemporaryDirectory(prefix=f"{config.NAME}-zig-", ignore_cleanup_errors=True) as kept:
-        yield english | {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+    with tempfile.TemporaryDirectory(prefix=f"{config.NAME}-zig-", ignore_cleanup_errors=True) as folder:
+        yield english | {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
 
 
 def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -180,12 +180,12 @@ def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
     width = os.environ.get(config.VECTOR_BYTES) or None if vector_bytes is None else vector_bytes
     arch = arch or os.environ.get(config.ARCH)
     try:
-        found = find_compiler()
+        compiler = find_compiler()
     except BuildError:
-        if kept := answers.prepared(arch):
-            return _made(kept[0].answer, kept[0].arch, width, sources[1])
+        if records := answers.prepared(arch):
+            return _made(records[0].answer, records[0].arch, width, sources[1])
         raise
-    return _target(found, arch or "native", width, sources)
+    return _target(compiler, arch or "native", width, sources)
 
 
 def toolchains() -> list[tuple[Compiler, Target]]:
@@ -199,34 +199,36 @@ def toolchains() -> list[tuple[Compiler, Target]]:
     try:
         return [(find_compiler(), target())]
     except BuildError:
-        asked, width = os.environ.get(config.ARCH), os.environ.get(config.VECTOR_BYTES) or None
-        if kept := answers.prepared(asked or None):
-            return [(one.compiler, _made(one.answer, one.arch, width, config.VECTOR_BYTES)) for one in kept]
+        arch, width = os.environ.get(config.ARCH), os.environ.get(config.VECTOR_BYTES) or None
+        if records := answers.prepared(arch or None):
+            return [
+                (record.compiler, _made(record.answer, record.arch, width, config.VECTOR_BYTES)) for record in records
+            ]
         raise
 
 
 @functools.lru_cache(maxsize=64)
-def _target(compiler: Compiler, arch: str, asked: int | str | None, sources: tuple[str, str]) -> Target:
-    return _made(_probe(compiler, arch, sources[0]), arch, asked, sources[1])
+def _target(compiler: Compiler, arch: str, width: int | str | None, sources: tuple[str, str]) -> Target:
+    return _made(_probe(compiler, arch, sources[0]), arch, width, sources[1])
 
 
-def _made(answer: Answer, arch: str, asked: int | str | None, source: str) -> Target:
-    if asked is not None and str(asked) not in map(str, WIDTHS):
-        raise ValueError(f"{source}={asked!r}: expected 16, 32 or 64.")
-    width = answer.widest if asked is None else int(asked)
+def _made(answer: Answer, arch: str, request: int | str | None, source: str) -> Target:
+    if request is not None and str(request) not in map(str, WIDTHS):
+        raise ValueError(f"{source}={request!r}: expected 16, 32 or 64.")
+    width = answer.widest if request is None else int(request)
     # g++ and clang++ prefer 256-bit code on many AVX-512 CPUs even for 64-byte vector types.
     wide = ("-mprefer-vector-width=512",) if width == 64 and answer.x86 else ()
-    given = (word for word in (answer.flag, answer.runtime) if word)
-    flags = (*given, *wide, f"-DPK_BYTES={width}")
+    options = (word for word in (answer.flag, answer.runtime) if word)
+    flags = (*options, *wide, f"-DPK_BYTES={width}")
     return Target(arch, flags, width, answer.resolved, answer.openmp)
 
 
 @functools.lru_cache(maxsize=64)
 def _probe(compiler: Compiler, arch: str, source: str) -> Answer:
     # The modification time catches a compiler replaced under the same version line.
-    changed = os.stat(compiler.path).st_mtime_ns
-    asked = (_PROBES, *compiler.command, str(changed), compiler.version, answers.processor(), arch)
-    name = hashlib.blake2b("\0".join(asked).encode(), digest_size=16).hexdigest()
+    mtime = os.stat(compiler.path).st_mtime_ns
+    identity = (_PROBES, *compiler.command, str(mtime), compiler.version, answers.processor(), arch)
+    name = hashlib.blake2b("\0".join(identity).encode(), digest_size=16).hexdigest()
     facts = answers.recall(name, compiler, arch)
     # "no OpenMP" is asked again by each process: the runtime may have been installed meanwhile.
     if facts is not None and facts.openmp:
@@ -238,26 +240,26 @@ def _probe(compiler: Compiler, arch: str, source: str) -> Answer:
 
 def _question(compiler: Compiler, arch: str, source: str) -> Answer:
     for flag in answers.flags(compiler, arch):
-        given = [flag] if flag else []
-        macros = _ask([*compiler.command, *given, *_MACROS])
+        options = [flag] if flag else []
+        macros = _ask([*compiler.command, *options, *_MACROS])
         if macros.returncode == 0:
             break
     else:
         reason = next((line for line in macros.stderr.splitlines() if "error" in line), macros.stderr.strip())
         raise BuildError(f"{source}={arch!r}: {compiler.path} cannot compile for it: {reason}")
-    known = _macros(macros.stdout)
+    names = _macros(macros.stdout)
     widest = 16
-    if {"__AVX512F__", "__AVX512DQ__", "__AVX512VL__"} <= known:
+    if {"__AVX512F__", "__AVX512DQ__", "__AVX512VL__"} <= names:
         widest = 64
-    elif {"__AVX2__", "__FMA__"} <= known:
+    elif {"__AVX2__", "__FMA__"} <= names:
         widest = 32
-    cpu, details = _resolve(compiler, given)
+    cpu, details = _resolve(compiler, options)
     digest = hashlib.blake2b((macros.stdout + details).encode(), digest_size=8).hexdigest()
     openmp, runtime = _openmp(compiler)
-    x86, needs = "__x86_64__" in known, ()
+    x86, needs = "__x86_64__" in names, ()
     if x86:
-        (least,) = answers.flags(compiler, "x86-64")
-        needs = answers.needs(known, _macros(_ask([*compiler.command, least, *_MACROS]).stdout))
+        (baseline,) = answers.flags(compiler, "x86-64")
+        needs = answers.needs(names, _macros(_ask([*compiler.command, baseline, *_MACROS]).stdout))
     return Answer(flag, f"{cpu or arch}-{digest}", widest, x86, openmp, runtime, needs)
 
 
@@ -265,17 +267,17 @@ def _macros(text: str) -> set[str]:
     return set(re.findall(r"^#define (\w+)", text, re.MULTILINE))
 
 
-def _resolve(compiler: Compiler, given: list[str]) -> tuple[str, str]:
-    """Return the CPU name and the features that the compiler derives from the options `given`."""
+def _resolve(compiler: Compiler, options: list[str]) -> tuple[str, str]:
+    """Return the CPU name and the features that the compiler derives from `options`."""
     if compiler.kind == "g++":
-        text = _ask([*compiler.command, *given, "-Q", "--help=target"]).stdout
+        text = _ask([*compiler.command, *options, "-Q", "--help=target"]).stdout
         cpu = re.search(r"^\s*-march=\s+(\S+)", text, re.MULTILINE)
         return cpu[1] if cpu else "", text
-    text = _ask([*compiler.command, *given, "-###", "-E", "-x", "c++", os.devnull]).stderr
+    text = _ask([*compiler.command, *options, "-###", "-E", "-x", "c++", os.devnull]).stderr
     words = next((shlex.split(line) for line in text.splitlines() if '"-cc1"' in line), [])
     words = [re.sub(r"(?<=-linux)[\d.]+", "", word) for word in words]  # Zig's -triple follows the kernel's updates
-    told = {"-triple", "-target-cpu", "-target-feature", "-tune-cpu", "-target-abi"}  # not: paths of this call
-    pairs = [(key, value) for key, value in itertools.pairwise(words) if key in told]
+    keys = {"-triple", "-target-cpu", "-target-feature", "-tune-cpu", "-target-abi"}  # not: paths of this call
+    pairs = [(key, value) for key, value in itertools.pairwise(words) if key in keys]
     return dict(pairs).get("-target-cpu", ""), repr(pairs)
 
 
@@ -290,9 +292,9 @@ def _openmp(compiler: Compiler) -> tuple[bool, str]:
         unit = Path(work) / "probe.cpp"
         unit.write_text(_OPENMP, "utf-8")
         for runtime in RUNTIMES if compiler.words else ("",):
-            given = (runtime, "-Wl,-z,defs") if runtime else ()
-            done = _ask([*compiler.command, *options, *given, str(unit), "-o", f"{work}/probe.so"])
-            if done.returncode == 0:
+            link_options = (runtime, "-Wl,-z,defs") if runtime else ()
+            process = _ask([*compiler.command, *options, *link_options, str(unit), "-o", f"{work}/probe.so"])
+            if process.returncode == 0:
                 return True, runtime
-    log.info("%s builds no OpenMP programs: kernels run on one thread (%s)", compiler.path, done.stderr.strip())
+    log.info("%s builds no OpenMP programs: kernels run on one thread (%s)", compiler.path, process.stderr.strip())
     return False, ""

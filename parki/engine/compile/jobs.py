@@ -57,12 +57,12 @@ class Job:
 
 def digest(parts: Iterable[str]) -> str:
     """Return 40 hexadecimal digits over the texts; no two lists of texts give the same bytes to hash."""
-    made = hashlib.blake2b(digest_size=20)
+    hasher = hashlib.blake2b(digest_size=20)
     for part in parts:
         data = part.encode()
-        made.update(len(data).to_bytes(8, "little"))
-        made.update(data)
-    return made.hexdigest()
+        hasher.update(len(data).to_bytes(8, "little"))
+        hasher.update(data)
+    return hasher.hexdigest()
 
 
 def header(name: str, folder: Path) -> str:
@@ -82,19 +82,19 @@ def run(jobs: Sequence[Job], workers: int) -> list[Path]:
         If a text is refused or an object cannot be stored: the first such error, when all other jobs are done.
     """
     paths = {job.key: cache.find(job.key, job.object) for job in jobs}
-    cold = {job.key: job for job in jobs if paths[job.key] is None}
-    if cold:
-        paths |= _all(cold, workers)
+    pending = {job.key: job for job in jobs if paths[job.key] is None}
+    if pending:
+        paths |= _all(pending, workers)
     return [path for job in jobs if (path := paths[job.key]) is not None]
 
 
-def _all(cold: dict[str, Job], workers: int) -> dict[str, Path]:
-    report = _announce(list(cold.values()))
+def _all(pending: dict[str, Job], workers: int) -> dict[str, Path]:
+    report = _announce(list(pending.values()))
     outcome, stop = "interrupted", threading.Event()
-    pool = ThreadPoolExecutor(min(MOST_COMPILERS, workers, len(cold)), thread_name_prefix=f"{config.NAME}-compile")
+    pool = ThreadPoolExecutor(min(MOST_COMPILERS, workers, len(pending)), thread_name_prefix=f"{config.NAME}-compile")
     try:
-        made = {key: pool.submit(_locked, job, stop) for key, job in cold.items()}
-        errors = [error for future in made.values() if (error := future.exception())]
+        futures = {key: pool.submit(_locked, job, stop) for key, job in pending.items()}
+        errors = [error for future in futures.values() if (error := future.exception())]
         outcome = "failed" if errors else "cached"
     finally:
         stop.set()  # after Ctrl-C no job waits for other processes, and no further job begins
@@ -102,19 +102,19 @@ def _all(cold: dict[str, Job], workers: int) -> dict[str, Path]:
         report(outcome)
     if errors:
         if len(errors) > 1:
-            errors[0].add_note(f"{len(errors) - 1} more of {len(cold)} kernels failed to compile.")
+            errors[0].add_note(f"{len(errors) - 1} more of {len(pending)} kernels failed to compile.")
         raise errors[0]
-    return {key: future.result() for key, future in made.items()}
+    return {key: future.result() for key, future in futures.items()}
 
 
 def _locked(job: Job, stop: threading.Event) -> Path:
     try:
         with cache.building(job.key, stop, job.object):
-            found = cache.find(job.key, job.object)
-            if found is None:
+            path = cache.find(job.key, job.object)
+            if path is None:
                 cache.discard_damaged(job.key, job.object)
-                found = _make(job, stop)
-            return found
+                path = _make(job, stop)
+            return path
     except InterruptedError:
         raise
     except OSError as error:
@@ -128,23 +128,25 @@ def _make(job: Job, stop: threading.Event) -> Path:
     with cache.workspace(job.key) as work:
         for name, text in job.files.items():
             (work / name).write_text(text, "utf-8")
-        began = time.perf_counter()
-        done = job.compile(work, stop)
+        start = time.perf_counter()
+        outcome = job.compile(work, stop)
         counting.add("builds")
-        seconds = time.perf_counter() - began
-        (work / "log.txt").write_text(done.log, "utf-8")
-        if done.error:
+        seconds = time.perf_counter() - start
+        (work / "log.txt").write_text(outcome.log, "utf-8")
+        if outcome.error:
             (work / job.object).unlink(missing_ok=True)
-            kept = cache.keep_failure(job.key, work)
-            if done.cause:
-                raise BuildError(f"{job.label} was not compiled: {done.error}\n{done.cause} All is told in {kept}.")
+            folder = cache.keep_failure(job.key, work)
+            if outcome.cause:
+                raise BuildError(
+                    f"{job.label} was not compiled: {outcome.error}\n{outcome.cause} All is told in {folder}."
+                )
             raise BuildError(
-                f"{job.compiler} refused the generated code of {job.label}: {done.error}\n"
-                f"This is a fault of parki's engine or of the compiler; please report it with the files in {kept} "
+                f"{job.compiler} refused the generated code of {job.label}: {outcome.error}\n"
+                f"This is a fault of parki's engine or of the compiler; please report it with the files in {folder} "
                 f"({', '.join((*job.files, 'log.txt'))})."
             )
-        about = {"name": job.name, "label": job.label, "space": job.space}
-        meta = about | done.facts | {"seconds": round(seconds, 3), "time": time.time()}
+        purpose = {"name": job.name, "label": job.label, "space": job.space}
+        meta = purpose | outcome.facts | {"seconds": round(seconds, 3), "time": time.time()}
         path = cache.publish(job.key, work, meta, job.object)
     log.info("compiled %s for %s in %.1f s", job.label, job.space, seconds)
     return path
@@ -168,14 +170,14 @@ def _announce(jobs: list[Job]) -> Callable[[str], None]:
     Nothing is shown where stderr is neither a terminal nor that of a notebook's cell, with PARKI_QUIET set, or where
     the loggers ``parki`` or ``parki.engine`` were given a level or already show the lines of each compilation.
     """
-    chosen = any(logging.getLogger(name).level != logging.NOTSET for name in (config.NAME, config.LOGGER))
+    configured = any(logging.getLogger(name).level != logging.NOTSET for name in (config.NAME, config.LOGGER))
     shown = log.isEnabledFor(logging.INFO) and log.hasHandlers()
     quiet = os.environ.get(config.QUIET, "0") not in ("", "0")
-    if chosen or shown or quiet or not audience.watches(sys.stderr):
+    if configured or shown or quiet or not audience.watches(sys.stderr):
         return lambda outcome: None
-    began = time.perf_counter()
+    start = time.perf_counter()
     _say(f"{config.NAME}: compiling {_headline(jobs)} … ")
-    return lambda outcome: _say(f"{time.perf_counter() - began:.1f} s, {outcome}\n")
+    return lambda outcome: _say(f"{time.perf_counter() - start:.1f} s, {outcome}\n")
 
 
 def _headline(jobs: list[Job]) -> str:

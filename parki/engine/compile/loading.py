@@ -41,7 +41,7 @@ def load(path: Path, keep: bool = False) -> ctypes.CDLL:
             try:
                 return ctypes.CDLL(_name(os.dup(file.fileno()) if keep else file.fileno(), path))
             except OSError as error:
-                why = str(error).replace(OPEN_FILES, "")
+                reason = str(error).replace(OPEN_FILES, "")
     except OSError as error:
         raise BuildError(f"{_label(path)} cannot be loaded: {error}") from error
     if _noexec(path):
@@ -49,17 +49,17 @@ def load(path: Path, keep: bool = False) -> ctypes.CDLL:
             f"{_label(path)} cannot be loaded: the cache folder {cache.shelf()} is on a file system from which no code "
             f"may be run (noexec). Set {config.CACHE_DIR} to a folder elsewhere."
         )
-    if any(phrase in why for phrase in PHRASES):
-        unusable(path, why)
-    raise BuildError(f"{_label(path)} cannot be loaded from {path}: {why}")
+    if any(phrase in reason for phrase in PHRASES):
+        unusable(path, reason)
+    raise BuildError(f"{_label(path)} cannot be loaded from {path}: {reason}")
 
 
-def unusable(path: Path, why: str) -> NoReturn:
+def unusable(path: Path, reason: str) -> NoReturn:
     """Remove an object that its compiler has left unusable, and raise BuildError."""
     label = _label(path)
     cache.discard(path)
     raise BuildError(
-        f"the compiler has left no usable object of {label} ({why}); it has been removed from the cache. Is the "
+        f"the compiler has left no usable object of {label} ({reason}); it has been removed from the cache. Is the "
         "compiler what it says it is (parki doctor), and was there room on the disk?"
     )
 

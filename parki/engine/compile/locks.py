@@ -43,21 +43,21 @@ def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Ite
         When `stop` is set.
     """
     lock = filelock.SoftFileLock(marker)  # an exclusively created file: works on network disks where flock does not
-    began, pause, said, limit = time.monotonic(), 0.01, False, processes.limit()
+    start, pause, announced, limit = time.monotonic(), 0.01, False, processes.limit()
     while True:
         try:
             lock.acquire(blocking=False)
             break
         except filelock.Timeout:
-            waited = time.monotonic() - began
+            wait = time.monotonic() - start
             if done():
                 break
-            if why := _abandoned(marker, waited, limit):
-                log.warning("%s %s: taken for abandoned", marker, why)
+            if reason := _abandoned(marker, wait, limit):
+                log.warning("%s %s: taken for abandoned", marker, reason)
                 marker.unlink(missing_ok=True)
                 continue
-            if waited > WORD and not said:
-                said = True
+            if wait > WORD and not announced:
+                announced = True
                 log.warning(
                     "waiting for %s, which holds %s: Ctrl-C stops the waiting; remove that file if nobody compiles; "
                     "%s ends the waiting after %g s", _holder(marker), marker, config.COMPILE_TIMEOUT, limit,
@@ -74,17 +74,17 @@ def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Ite
         lock.release()
 
 
-def _abandoned(marker: Path, waited: float, limit: float) -> str:
+def _abandoned(marker: Path, wait: float, limit: float) -> str:
     """Return the reason to take a lock for abandoned, "" if there is none."""
     try:
-        found = marker.stat()
+        status = marker.stat()
     except OSError:
         return ""
-    if time.time() - found.st_mtime > limit:
+    if time.time() - status.st_mtime > limit:
         return f"is older than {limit:g} s"
-    if waited > limit:
+    if wait > limit:
         return f"has been waited for {limit:g} s"
-    return "names no process" if not found.st_size and waited > WORD else ""
+    return "names no process" if not status.st_size and wait > WORD else ""
 
 
 def _holder(marker: Path) -> str:

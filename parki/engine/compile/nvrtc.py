@@ -69,7 +69,7 @@ def _elsewhere(text: DeviceSource) -> Made:
     # CuPy is found as here; -P: the folder of this file is no place to import from.
     paths = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-P", __file__],
             input=json.dumps(asdict(text)).encode(),
             capture_output=True,
@@ -79,17 +79,17 @@ def _elsewhere(text: DeviceSource) -> Made:
         )
     except subprocess.TimeoutExpired:
         return Made(b"", f"error: the compiling process had not ended after {text.seconds:g} s (PARKI_COMPILE_TIMEOUT)")
-    if done.returncode:
-        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        return Made(b"", f"error: the compiling process ended with status {done.returncode}: {last or 'no message'}")
-    answer = json.loads(done.stdout)
+    if process.returncode:
+        last = process.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return Made(b"", f"error: the compiling process ended with status {process.returncode}: {last or 'no message'}")
+    answer = json.loads(process.stdout)
     return Made(base64.b64decode(answer["code"]), answer["log"])
 
 
 def _serve() -> None:
-    asked = json.loads(sys.stdin.buffer.read())
-    made = _compile(DeviceSource(**asked | {"options": tuple(asked["options"])}))
-    sys.stdout.write(json.dumps({"code": base64.b64encode(made.code).decode(), "log": made.log}))
+    request = json.loads(sys.stdin.buffer.read())
+    result = _compile(DeviceSource(**request | {"options": tuple(request["options"])}))
+    sys.stdout.write(json.dumps({"code": base64.b64encode(result.code).decode(), "log": result.log}))
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ def key(unit: Unit, compiler: Compiler | None = None) -> str:
     compiler = compiler or toolchains()[0][0]
     texts = [part for name in unit.headers for part in (name, jobs.header(name, INCLUDE))]
     source = unit.source if "-g" in unit.flags else jobs.bare(unit.source)
-    about = (source, *compiler.command, compiler.version, unit.target.resolved, *flags(unit))
-    return jobs.digest((jobs.ENGINE, *about, "", *texts))
+    identity = (source, *compiler.command, compiler.version, unit.target.resolved, *flags(unit))
+    return jobs.digest((jobs.ENGINE, *identity, "", *texts))
 
 
 def build(unit: Unit) -> Path:
@@ -94,18 +94,18 @@ def build_many(units: Iterable[Unit]) -> list[Path]:
         return []
     try:
         compiler = find_compiler()
-    except BuildError as missing:
-        return [_prepared(unit, missing) for unit in units]
+    except BuildError as error:
+        return [_prepared(unit, error) for unit in units]
     return jobs.run([_job(unit, compiler) for unit in units], cpus())
 
 
-def _prepared(unit: Unit, missing: BuildError) -> Path:
+def _prepared(unit: Unit, error: BuildError) -> Path:
     """Return a unit's object from a cache that was prepared with a compiler."""
     for compiler, target in toolchains():
-        if found := cache.find(key(replace(unit, target=target), compiler)):
-            return found
-    where = f"the cache {cache.shelf()} has no object of {unit.label} that fits this processor"
-    raise BuildError(f"{missing} Without one, prepared objects run, but {where}.")
+        if path := cache.find(key(replace(unit, target=target), compiler)):
+            return path
+    reason = f"the cache {cache.shelf()} has no object of {unit.label} that fits this processor"
+    raise BuildError(f"{error} Without one, prepared objects run, but {reason}.")
 
 
 def _job(unit: Unit, compiler: Compiler) -> jobs.Job:
@@ -118,18 +118,18 @@ def _compile(unit: Unit, compiler: Compiler, work: Path, stop: threading.Event) 
     # Names are relative to the working folder: its temporary name does not get into the object or the log.
     for options in (flags(unit), (*flags(unit), *CAREFUL)):
         command = [*compiler.command, *options, f"-I{INCLUDE}", "kernel.cpp", "-o", cache.OBJECT]
-        done = _run(command, work, stop)
-        if CRASHED not in done.stdout:
+        process = _run(command, work, stop)
+        if CRASHED not in process.stdout:
             break
-    log = f"{shlex.join(command)}\n{compiler.version}\n\n{done.stdout}"
-    if done.returncode:
-        return jobs.Outcome(log, _reason(done), _cause(done))
-    if why := loading.fault(work / cache.OBJECT):
-        said = jobs.first_error(done.stdout)
-        error = f"{compiler.path} ended without an error and left {why}" + (f" ({said})" if said else "")
+    log = f"{shlex.join(command)}\n{compiler.version}\n\n{process.stdout}"
+    if process.returncode:
+        return jobs.Outcome(log, _reason(process), _cause(process))
+    if fault := loading.fault(work / cache.OBJECT):
+        message = jobs.first_error(process.stdout)
+        error = f"{compiler.path} ended without an error and left {fault}" + (f" ({message})" if message else "")
         return jobs.Outcome(log, error, "That is no working compiler (parki doctor), or there was no room on the disk.")
-    told = {"compiler": compiler.path, "version": compiler.version, "resolved": unit.target.resolved}
-    return jobs.Outcome(log, facts=told | {"flags": list(options)})
+    facts = {"compiler": compiler.path, "version": compiler.version, "resolved": unit.target.resolved}
+    return jobs.Outcome(log, facts=facts | {"flags": list(options)})
 
 
 def _run(command: list[str], work: Path, stop: threading.Event) -> subprocess.CompletedProcess[str]:
@@ -142,17 +142,17 @@ def _run(command: list[str], work: Path, stop: threading.Event) -> subprocess.Co
         raise BuildError(f"the compiler {command[0]} cannot be run: {error}") from error
 
 
-def _cause(done: subprocess.CompletedProcess[str]) -> str:
+def _cause(process: subprocess.CompletedProcess[str]) -> str:
     """Return the fault of this machine that made a compiler fail, else ""."""
-    if done.returncode < 0:
+    if process.returncode < 0:
         return "Something has ended the compiler: mostly the system does, for want of memory."
-    if any(words in done.stdout for words in FULL):
+    if any(words in process.stdout for words in FULL):
         places = f"{cache.folder()} and {tempfile.gettempdir()}"
         return f"Free some space in {places}, or set {config.CACHE_DIR} and TMPDIR to other folders."
     return ""
 
 
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    if done.returncode < 0:
-        return f"the compiler was ended by signal {-done.returncode} (is there enough memory?)"
-    return jobs.first_error(done.stdout) or f"exit status {done.returncode}, without a message"
+def _reason(process: subprocess.CompletedProcess[str]) -> str:
+    if process.returncode < 0:
+        return f"the compiler was ended by signal {-process.returncode} (is there enough memory?)"
+    return jobs.first_error(process.stdout) or f"exit status {process.returncode}, without a message"

@@ -31,12 +31,12 @@ def limit() -> float:
     """
     text = os.environ.get(config.COMPILE_TIMEOUT) or str(DEFAULT)
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = math.nan
-    if not 0 < found < math.inf:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
         raise ValueError(f"{config.COMPILE_TIMEOUT}={text!r}: expected a positive number of seconds.")
-    return found
+    return seconds
 
 
 def run(
@@ -63,7 +63,7 @@ def run(
     OSError
         If it cannot be started.
     """
-    seconds, began, said = limit(), time.monotonic(), False
+    seconds, start, announced = limit(), time.monotonic(), False
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -80,19 +80,19 @@ def run(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 out, err = process.communicate(timeout=PAUSE)
                 return subprocess.CompletedProcess(command, process.returncode, out, err)
-            ran = time.monotonic() - began
+            elapsed = time.monotonic() - start
             if stop is not None and stop.is_set():
                 raise InterruptedError(f"{command[0]} is no longer waited for")
-            if ran > seconds:
+            if elapsed > seconds:
                 raise BuildError(
                     f"the compiler {command[0]} has not ended after {seconds:g} s and was stopped. "
                     f"Set {config.COMPILE_TIMEOUT} to more seconds if it needs them."
                 )
-            if ran > LONG and not said:
-                said = True
+            if elapsed > LONG and not announced:
+                announced = True
                 log.warning(
                     "waiting for the compiler %s (process %d) since %.0f s: Ctrl-C stops it; so does %s, after %g s",
-                    command[0], process.pid, ran, config.COMPILE_TIMEOUT, seconds,
+                    command[0], process.pid, elapsed, config.COMPILE_TIMEOUT, seconds,
                 )  # fmt: skip
     finally:
         if process.returncode is None:

@@ -85,8 +85,8 @@ def version(backend: str) -> str:
 def key(unit: GpuUnit) -> str:
     """Return the name of the unit's object in the cache: 40 hexadecimal digits over everything that it depends on."""
     texts = [part for pair in _headers(unit).items() for part in pair]
-    about = (unit.backend, version(unit.backend), jobs.bare(unit.source), *options(unit))
-    return jobs.digest((jobs.ENGINE, *about, "", *texts))
+    identity = (unit.backend, version(unit.backend), jobs.bare(unit.source), *options(unit))
+    return jobs.digest((jobs.ENGINE, *identity, "", *texts))
 
 
 def _headers(unit: GpuUnit) -> dict[str, str]:
@@ -105,28 +105,28 @@ def build_many(units: Iterable[GpuUnit]) -> list[Path]:
 
 
 def _job(unit: GpuUnit) -> jobs.Job:
-    source, made = _SUFFIXES[unit.backend]
+    source, target = _SUFFIXES[unit.backend]
     files, make = {source: unit.source, "l0.py": unit.l0}, partial(_compile, unit)
-    return jobs.Job(key(unit), unit.name, unit.label, unit.space, files, made, version(unit.backend), make)
+    return jobs.Job(key(unit), unit.name, unit.label, unit.space, files, target, version(unit.backend), make)
 
 
 def _compile(unit: GpuUnit, work: Path, stop: threading.Event) -> jobs.Outcome:
-    source, made = _SUFFIXES[unit.backend]
+    source, target = _SUFFIXES[unit.backend]
     hip, log = unit.backend == "hip", f"{version(unit.backend)}\n"
-    for more in ((),) if hip else _FEWER_THREADS:
-        chosen = (*options(unit), *more)
-        done = nvrtc.compile_text(
-            nvrtc.DeviceSource(source, unit.source, _headers(unit), chosen, hip, processes.limit())
+    for additions in ((),) if hip else _FEWER_THREADS:
+        arguments = (*options(unit), *additions)
+        result = nvrtc.compile_text(
+            nvrtc.DeviceSource(source, unit.source, _headers(unit), arguments, hip, processes.limit())
         )
-        log += f"\n{' '.join(chosen)}\n{done.log}"
-        if not done.code:
-            return jobs.Outcome(log, jobs.first_error(done.log) or "no message")
-        found = from_code_object(done.code) if hip else from_log(done.log)
-        if hip or not (found and found.spill_stores):
+        log += f"\n{' '.join(arguments)}\n{result.log}"
+        if not result.code:
+            return jobs.Outcome(log, jobs.first_error(result.log) or "no message")
+        registers = from_code_object(result.code) if hip else from_log(result.log)
+        if hip or not (registers and registers.spill_stores):
             break
-    (work / made).write_bytes(done.code)
-    told = {"version": version(unit.backend), "arch": unit.arch, "flags": list(chosen)}
-    return jobs.Outcome(log, facts=told | ({"usage": asdict(found)} if found else {}))
+    (work / target).write_bytes(result.code)
+    facts = {"version": version(unit.backend), "arch": unit.arch, "flags": list(arguments)}
+    return jobs.Outcome(log, facts=facts | ({"usage": asdict(registers)} if registers else {}))
 
 
 def usage(path: Path) -> Usage:

@@ -19,15 +19,15 @@ def fault(folder: Path) -> str | None:
     """
     place = Path(os.path.realpath(folder))
     try:
-        found = place.stat()
+        status = place.stat()
     except OSError:  # the folder's users will get this error
         return None
-    if (why := _shared(found)) is not None:
-        return why
-    for above in place.parents:
-        mode = above.stat().st_mode
+    if (reason := _shared(status)) is not None:
+        return reason
+    for parent in place.parents:
+        mode = parent.stat().st_mode
         if os.name != "nt" and mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            return f"everyone may rename what is in {above}"
+            return f"everyone may rename what is in {parent}"
     return None
 
 
@@ -41,10 +41,10 @@ def opened(path: Path) -> int:
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
-        found = os.fstat(descriptor)
-        why = _shared(found) if stat.S_ISREG(found.st_mode) else "no plain file lies there"
-        if why is not None:
-            raise PermissionError(f"{path} is not used: {why}")
+        status = os.fstat(descriptor)
+        reason = _shared(status) if stat.S_ISREG(status.st_mode) else "no plain file lies there"
+        if reason is not None:
+            raise PermissionError(f"{path} is not used: {reason}")
     except OSError:
         os.close(descriptor)
         raise
@@ -70,12 +70,12 @@ def close(path: Path) -> None:
         path.chmod(mode & ~OTHERS)
 
 
-def _shared(found: os.stat_result) -> str | None:
+def _shared(status: os.stat_result) -> str | None:
     """Return the way in which others may write a file or folder, None if they cannot."""
     if os.name == "nt":  # Windows has access lists instead
         return None
-    if found.st_uid not in (0, os.geteuid()):
-        return f"it belongs to another user, number {found.st_uid}"
-    if found.st_mode & OTHERS:
-        return f"others may write there (mode {stat.S_IMODE(found.st_mode):o}; chmod go-w ends that)"
+    if status.st_uid not in (0, os.geteuid()):
+        return f"it belongs to another user, number {status.st_uid}"
+    if status.st_mode & OTHERS:
+        return f"others may write there (mode {stat.S_IMODE(status.st_mode):o}; chmod go-w ends that)"
     return None

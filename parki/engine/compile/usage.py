@@ -47,21 +47,21 @@ def from_code_object(code: bytes) -> Usage | None:
     registers = max(_values(code, ".vgpr_count"), default=None)
     if registers is None:
         return None
-    spilled = 4 * max(_values(code, ".vgpr_spill_count"), default=0)
+    spills = 4 * max(_values(code, ".vgpr_spill_count"), default=0)
     stack = max(_values(code, ".private_segment_fixed_size"), default=0)
-    return Usage(registers, max(_values(code, ".group_segment_fixed_size"), default=0), stack, spilled, spilled)
+    return Usage(registers, max(_values(code, ".group_segment_fixed_size"), default=0), stack, spills, spills)
 
 
 def _values(code: bytes, name: str) -> Iterator[int]:
     """Yield the unsigned integers that follow this key in MessagePack."""
     key = (bytes([0xA0 | len(name)]) if len(name) < 32 else bytes([0xD9, len(name)])) + name.encode()
     widths = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
-    at = code.find(key)
-    while at >= 0:
-        at += len(key)
-        first = code[at] if at < len(code) else 0xC0
+    position = code.find(key)
+    while position >= 0:
+        position += len(key)
+        first = code[position] if position < len(code) else 0xC0
         if first < 0x80:
             yield first
         elif width := widths.get(first):
-            yield int.from_bytes(code[at + 1 : at + 1 + width], "big")
-        at = code.find(key, at)
+            yield int.from_bytes(code[position + 1 : position + 1 + width], "big")
+        position = code.find(key, position)

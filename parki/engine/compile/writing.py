@@ -26,17 +26,17 @@ def replacing(path: Path, start: bool = False) -> Iterator[Path]:
     """
     with _named(path):
         place = Path(os.path.realpath(path))
-        there = place.exists()
-        if there and not place.is_file():
+        exists = place.exists()
+        if exists and not place.is_file():
             yield place
             return
         # Libraries read the format off the suffix.
         work = place.with_name(f".{uuid.uuid4().hex}{place.suffix}")
         try:
-            if there and start:
+            if exists and start:
                 shutil.copyfile(place, work)
             yield work
-            if there:
+            if exists:
                 shutil.copymode(place, work)
             with work.open("rb+") as file:
                 os.fsync(file.fileno())
@@ -65,7 +65,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"{path} cannot be written: {error.strerror or error}"
-        named = OSError(said) if error.errno is None else OSError(error.errno, said)
-        named.__notes__ = getattr(error, "__notes__", [])
-        raise named from error
+        message = f"{path} cannot be written: {error.strerror or error}"
+        failure = OSError(message) if error.errno is None else OSError(error.errno, message)
+        failure.__notes__ = getattr(error, "__notes__", [])
+        raise failure from error

@@ -66,7 +66,7 @@ class _LaneLaunch(KernelRun):
         total = env.get(all_iterations.result)
         return total.item() if isinstance(total, np.generic) else total
 
-    def touch(self, array: Array, index: tuple[int, ...], how: str, loc: Loc) -> None:
+    def touch(self, array: Array, index: tuple[int, ...], access: str, loc: Loc) -> None:
         """Record nothing: the scalar tree is checked for races."""
 
     # Values of lanes --------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class _LaneLaunch(KernelRun):
     def active(self, node: ir.Expr | ir.Stmt, env: Env) -> list[int]:
         """Return the lanes in which a node has an effect."""
         mask = self.value(node.mask, env) if hasattr(node, "mask") else [True] * self.lanes
-        return [n for n, on in enumerate(mask) if self.certain(on, node.loc)]
+        return [n for n, live in enumerate(mask) if self.certain(live, node.loc)]
 
     @staticmethod
     def certain(value: Value | object, loc: Loc) -> Value:
@@ -144,15 +144,15 @@ class _LaneLaunch(KernelRun):
         return array.locate(node.indices, [self.certain(i, node.loc) for i in place], node.loc)
 
     def lanes_call(self, e: lanes.LanesCall, env: Env) -> Value | Vector:
-        f, outer = self.functions[e.name], self.lanes
+        f, lanes_outside = self.functions[e.name], self.lanes
         args = [self.value(a, env) for a in e.args]
-        self.lanes = outer if e.lanes else 1
-        inner = {name: a if e.lanes else [a] for (name, _), a in zip(f.params, args, strict=True)}
-        inner["pk_given"] = self.value(e.mask, env) if e.mask else [True] * self.lanes
+        self.lanes = lanes_outside if e.lanes else 1
+        scope = {name: a if e.lanes else [a] for (name, _), a in zip(f.params, args, strict=True)}
+        scope["pk_given"] = self.value(e.mask, env) if e.mask else [True] * self.lanes
         *body, last = f.body
-        self.block(tuple(body), inner)
-        result = self.value(last.value, inner)
-        self.lanes = outer
+        self.block(tuple(body), scope)
+        result = self.value(last.value, scope)
+        self.lanes = lanes_outside
         return result if e.lanes else self.certain(result[0], e.loc)
 
     def update(self, e: lanes.Update, env: Env) -> Value | Vector:
@@ -166,11 +166,11 @@ class _LaneLaunch(KernelRun):
         return self.updated(array, index, e, self.value(e.value, env))
 
     def atomic_lanes(self, e: lanes.AtomicLanes, env: Env) -> Vector:
-        array, places, before = env[e.view], self.places(e, env), [UNDEFINED] * self.lanes
+        array, places, olds = env[e.view], self.places(e, env), [UNDEFINED] * self.lanes
         values = self.value(e.value, env)
         for n in self.active(e, env):
-            before[n] = self.updated(array, self.located(array, places[n], e), e, self.certain(values[n], e.loc))
-        return before
+            olds[n] = self.updated(array, self.located(array, places[n], e), e, self.certain(values[n], e.loc))
+        return olds
 
     # Statements -------------------------------------------------------------------------------------------------------
     def assign_lanes(self, s: lanes.AssignLanes, env: Env) -> None:
@@ -189,7 +189,7 @@ class _LaneLaunch(KernelRun):
             env[s.name] = value
             return
         rows = zip(self.value(s.mask, env), value, env[s.name], strict=True)
-        env[s.name] = [UNDEFINED if on is UNDEFINED else new if on else old for on, new, old in rows]
+        env[s.name] = [UNDEFINED if live is UNDEFINED else new if live else old for live, new, old in rows]
 
     def store_lanes(self, s: lanes.StoreLanes | lanes.RowStore | lanes.Scatter, env: Env) -> None:
         self.write(s, self.value(s.value, env), self.places(s, env), env)
@@ -201,9 +201,9 @@ class _LaneLaunch(KernelRun):
             env[s.view].write(place, self.certain(values[n], s.loc), s.loc)
 
     def store_pair(self, s: lanes.StorePair, env: Env) -> None:
-        values, others, places = self.value(s.value, env), self.value(s.other, env), self.places(s, env)
+        values, partners, places = self.value(s.value, env), self.value(s.other, env), self.places(s, env)
         self.write(s, values, places, env)
-        self.write(s, others, [self.beside(list(p), s.dim, 1) for p in places], env)
+        self.write(s, partners, [self.beside(list(p), s.dim, 1) for p in places], env)
 
     def compress(self, s: lanes.Compress, env: Env) -> None:
         values, first = self.value(s.value, env), [self.value(i, env) for i in s.indices]
@@ -216,46 +216,46 @@ class _LaneLaunch(KernelRun):
         while True:
             if s.lanes_test is not None:
                 test = self.value(s.lanes_test, env)
-                env[s.live] = [on and self.certain(t, s.loc) for on, t in zip(env[s.live], test, strict=True)]
+                env[s.live] = [live and self.certain(t, s.loc) for live, t in zip(env[s.live], test, strict=True)]
             if not (s.test is None or self.value(s.test, env)) or not any(env[s.live]):
                 return None
             env[s.turn] = list(env[s.live])
-            leaving = self.block(s.body, env)
-            if leaving:
-                return leaving
+            exit_kind = self.block(s.body, env)
+            if exit_kind:
+                return exit_kind
             self.block(s.step, env)
 
     def leave_masks(self, s: lanes.Leave, env: Env) -> None:
-        gone = self.active(s, env)
+        leavers = self.active(s, env)
         for name in s.masks:
-            env[name] = [on and n not in gone for n, on in enumerate(env[name])]
+            env[name] = [live and n not in leavers for n, live in enumerate(env[name])]
 
     # Ranges -----------------------------------------------------------------------------------------------------------
     def groups(self, s: lanes.LaneRange | lanes.Compaction, env: Env, width: int) -> Iterator[Env]:
         """Yield the environment of each group of lanes, with its mask and the index of lane 0."""
         begin, end = self.value(s.begin, env), self.value(s.end, env)
-        outer, self.lanes = self.lanes, width
+        lanes_outside, self.lanes = self.lanes, width
         for first in range(begin, end, width):
             yield {**env, s.index: first, "pk_given": [first + n < end for n in range(width)]}
-        self.lanes = outer
+        self.lanes = lanes_outside
 
     def lane_range(self, s: lanes.LaneRange, env: Env) -> None:
         total = typed(0, s.acc_type, s.loc) if s.acc else None
-        for inner in self.groups(s, env, s.trip if s.row else self.width):
+        for scope in self.groups(s, env, s.trip if s.row else self.width):
             if s.acc:
-                inner[s.acc] = [typed(0, s.acc_type, s.loc)] * self.lanes
-            self.block(s.body, inner)
+                scope[s.acc] = [typed(0, s.acc_type, s.loc)] * self.lanes
+            self.block(s.body, scope)
             if s.acc:
-                for on, term in zip(inner["pk_given"], inner[s.acc], strict=True):
-                    total = binary("+", s.acc_type, total, self.certain(term, s.loc), s.loc) if on else total
+                for live, term in zip(scope["pk_given"], scope[s.acc], strict=True):
+                    total = binary("+", s.acc_type, total, self.certain(term, s.loc), s.loc) if live else total
         env[s.result] = total
 
     def compaction(self, s: lanes.Compaction, env: Env) -> None:
         env[s.result] = 0
-        for inner in self.groups(s, env, self.width):
-            inner |= {s.acc: env[s.result], s.last: True}
-            self.block(s.body, inner)
-            env[s.result] = inner[s.acc]
+        for scope in self.groups(s, env, self.width):
+            scope |= {s.acc: env[s.result], s.last: True}
+            self.block(s.body, scope)
+            env[s.result] = scope[s.acc]
 
     def serial_range(self, s: lanes.SerialRange, env: Env) -> None:
         order = list(range(self.value(s.begin, env), self.value(s.end, env)))

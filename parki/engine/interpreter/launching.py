@@ -100,12 +100,12 @@ class KernelRun:
         if self.random is None:
             return order
         threads = [t for t in (order[k :: self.team] for k in range(self.team)) if t]
-        mixed = []
+        result = []
         while threads:
             thread = self.random.choice(threads)
-            mixed.append(thread.pop(0))
+            result.append(thread.pop(0))
             threads = [t for t in threads if t]
-        return mixed
+        return result
 
     def iterate(
         self,
@@ -128,14 +128,14 @@ class KernelRun:
         for i in order:
             self.watch[-1][1] = i
             # A copy: the body sees outer locals by value, and its own locals end with it.
-            inner = {**env, index: i}
+            scope = {**env, index: i}
             if kind == "reduce":
-                inner[acc] = terms[i] = []
+                scope[acc] = terms[i] = []
             elif kind == "scan":
-                inner |= {acc: total, last: True}
-            self.block(body, inner)
+                scope |= {acc: total, last: True}
+            self.block(body, scope)
             if kind == "scan":
-                total = inner[acc]
+                total = scope[acc]
         self.watch.pop()
         for i in sorted(terms):
             for term in terms[i]:
@@ -153,18 +153,18 @@ class KernelRun:
         if level == "team":
             self.watch[1][1] = TEAM_CODE
 
-    def touch(self, array: Array, index: tuple[int, ...], how: str, loc: Loc) -> None:
+    def touch(self, array: Array, index: tuple[int, ...], access: str, loc: Loc) -> None:
         """Record an access at every enclosing level of parallel work."""
-        for shadow, who in self.watch:
-            shadow.touch(array, index, who, how, loc)
+        for shadow, actor in self.watch:
+            shadow.touch(array, index, actor, access, loc)
 
     # Statements: each returns None, or "break", "continue" or "return" ------------------------------------------------
     def block(self, body: tuple[ir.Stmt, ...], env: Env) -> str | None:
         """Run statements until one of them leaves the block."""
         for stmt in body:
-            leaving = self.STATEMENTS[type(stmt)](self, stmt, env)
-            if leaving:
-                return leaving
+            exit_kind = self.STATEMENTS[type(stmt)](self, stmt, env)
+            if exit_kind:
+                return exit_kind
         return None
 
     def declare(self, s: ir.Declare, env: Env) -> None:
@@ -200,20 +200,20 @@ class KernelRun:
     def atomic(self, s: ir.Atomic, env: Env) -> None:
         """Update an element atomically."""
         array, index = self.element(s, env)
-        before = self.updated(array, index, s, self.value(s.value, env))
+        old = self.updated(array, index, s, self.value(s.value, env))
         if s.result:
-            env[s.result] = before
+            env[s.result] = old
 
     def updated(self, array: Array, index: tuple[int, ...], s: ir.Atomic, value: Value) -> Value:
         """Update an element atomically; return the value before."""
         self.touch(array, index, "atomic", s.loc)
-        before = array.read(index, s.loc)
+        old = array.read(index, s.loc)
         if s.op in ("max", "min"):
-            after = value if compare(">" if s.op == "max" else "<", value, before) else before
+            new = value if compare(">" if s.op == "max" else "<", value, old) else old
         else:
-            after = binary("+" if s.op == "add" else "-", s.value.type, before, value, s.loc)
-        array.write(index, after, s.loc)
-        return before
+            new = binary("+" if s.op == "add" else "-", s.value.type, old, value, s.loc)
+        array.write(index, new, s.loc)
+        return old
 
     def if_(self, s: ir.If, env: Env) -> str | None:
         """Run one side of a branch."""
@@ -222,18 +222,18 @@ class KernelRun:
     def while_(self, s: ir.While, env: Env) -> str | None:
         """Run a loop while its condition holds."""
         while self.value(s.cond, env):
-            leaving = self.block(s.body, env)
-            if leaving in ("break", "return"):
-                return leaving if leaving == "return" else None
+            exit_kind = self.block(s.body, env)
+            if exit_kind in ("break", "return"):
+                return exit_kind if exit_kind == "return" else None
         return None
 
     def for_(self, s: ir.For, env: Env) -> str | None:
         """Run a counted loop."""
         for i in range(self.value(s.start, env), self.value(s.stop, env), s.step):
             env[s.name] = i
-            leaving = self.block(s.body, env)
-            if leaving in ("break", "return"):
-                return leaving if leaving == "return" else None
+            exit_kind = self.block(s.body, env)
+            if exit_kind in ("break", "return"):
+                return exit_kind if exit_kind == "return" else None
         return None
 
     def barrier(self, s: ir.Barrier, env: Env) -> None:
@@ -304,16 +304,16 @@ class KernelRun:
 
     def boolean(self, e: ir.Bool, env: Env) -> bool:
         """Return conditions joined by ``and`` or ``or``."""
-        decide = all if e.op == "and" else any
-        return decide(self.value(a, env) for a in e.args)
+        reduction = all if e.op == "and" else any
+        return reduction(self.value(a, env) for a in e.args)
 
     def call(self, e: ir.FunctionCall, env: Env) -> Value:
         """Return the value of a function."""
         f = self.functions[e.name]
-        inner = {name: self.value(a, env) for (name, _), a in zip(f.params, e.args, strict=True)}
+        scope = {name: self.value(a, env) for (name, _), a in zip(f.params, e.args, strict=True)}
         *body, last = f.body
-        self.block(tuple(body), inner)
-        return self.value(last.value, inner)
+        self.block(tuple(body), scope)
+        return self.value(last.value, scope)
 
     EXPRESSIONS = {  # noqa: RUF012
         ir.Const: lambda self, e, env: typed(e.value, e.type, e.loc),

@@ -69,20 +69,20 @@ class Shadow:
     what: str
     seen: dict[tuple[Array, tuple[int, ...]], dict[str, dict[int, Loc]]] = field(default_factory=dict)
 
-    def touch(self, array: Array, index: tuple[int, ...], who: int, how: str, loc: Loc) -> None:
-        """Record an access of kind `how` (``read write atomic``); raise CheckedFault if it races with another."""
+    def touch(self, array: Array, index: tuple[int, ...], actor: int, access: str, loc: Loc) -> None:
+        """Record an access of kind `access` (``read write atomic``); raise CheckedFault if it races with another."""
         element = self.seen.setdefault((array, index), {})
-        for before, actors in element.items():
-            if (before, how) in HARMLESS:
+        for access_before, actors in element.items():
+            if (access_before, access) in HARMLESS:
                 continue
-            for other, place in actors.items():
-                if other != who:
+            for actor_before, place in actors.items():
+                if actor_before != actor:
                     raise fault(
                         loc,
-                        f"race on view '{array.name}' at {list(index)}: {VERBS[how]} here and "
-                        f"{VERBS[before]} at {place.file}:{place.line} by {self.what}",
+                        f"race on view '{array.name}' at {list(index)}: {VERBS[access]} here and "
+                        f"{VERBS[access_before]} at {place.file}:{place.line} by {self.what}",
                     )
-        element.setdefault(how, {}).setdefault(who, loc)
+        element.setdefault(access, {}).setdefault(actor, loc)
 
 
 def bind(kernel: ir.KernelTree, args: dict[str, object]) -> dict[str, object]:
@@ -106,10 +106,16 @@ def bind(kernel: ir.KernelTree, args: dict[str, object]) -> dict[str, object]:
             env[p.name] = typed(value, p.type, p.loc, p.name)
             continue
         if not isinstance(value, np.ndarray) or value.dtype != DTYPES[p.type] or value.ndim != p.rank:
-            found = f"{value.dtype} of rank {value.ndim}" if isinstance(value, np.ndarray) else type(value).__name__
-            raise LaunchError(f"{kernel.name}: '{p.name}' is {found}, expected {p.type} of rank {p.rank}")
-        for other in env.values():
-            if isinstance(other, Array) and (p.written or other.writable) and np.shares_memory(value, other.data):
-                raise LaunchError(f"{kernel.name}: written views '{other.name}' and '{p.name}' overlap")
+            description = (
+                f"{value.dtype} of rank {value.ndim}" if isinstance(value, np.ndarray) else type(value).__name__
+            )
+            raise LaunchError(f"{kernel.name}: '{p.name}' is {description}, expected {p.type} of rank {p.rank}")
+        for value_before in env.values():
+            if (
+                isinstance(value_before, Array)
+                and (p.written or value_before.writable)
+                and np.shares_memory(value, value_before.data)
+            ):
+                raise LaunchError(f"{kernel.name}: written views '{value_before.name}' and '{p.name}' overlap")
         env[p.name] = Array(p.name, p.type, value, p.written)
     return env

@@ -52,14 +52,14 @@ def fault(loc: Loc, reason: str) -> CheckedFault:
     return CheckedFault(f"{loc.file}:{loc.line}: {reason}")
 
 
-def typed(value: object, type: str, loc: Loc, what: str = "") -> Value:
-    """Convert `value` to `type`, which an integer must fit; `what` names its origin in the message."""
+def typed(value: object, type: str, loc: Loc, term: str = "") -> Value:
+    """Convert `value` to `type`, which an integer must fit; `term` names its origin in the message."""
     if type in SCALARS:
         return SCALARS[type](value)
     low, high = LIMITS[type]
     number = operator.index(value)
     if not low <= number <= high:
-        raise fault(loc, f"{what and what + ' = '}{number} does not fit {type}")
+        raise fault(loc, f"{term and term + ' = '}{number} does not fit {type}")
     return number
 
 
@@ -116,13 +116,13 @@ def compare(op: str, left: Value, right: Value) -> bool:
 
 def _libm(name: str) -> Callable[[np.float64], float]:
     """Return ``math.name`` with NumPy's IEEE value where it raises (poles, overflow, outside the domain)."""
-    exact, special = getattr(math, name), getattr(np, name)
+    exact, fallback = getattr(math, name), getattr(np, name)
 
     def call(x: np.float64) -> float:
         try:
             return exact(x)
         except (ValueError, OverflowError):
-            return special(x)
+            return fallback(x)
 
     return call
 

@@ -76,10 +76,10 @@ def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workun
     >>> layouts = unit.default_layouts() | {"x": "F"}
     >>> engine.compile_for([(unit, layouts, None)], engine.RangePolicy("Serial", 0).space)
     """
-    others = [(w, w.default_layouts(), None) for w in on_host]
+    host_units = [(w, w.default_layouts(), None) for w in on_host]
     match space.kind if space.engine == config.NAME else "":
         case "host":
-            wanted, others = [*wanted, *others], []
+            wanted, host_units = [*wanted, *host_units], []
             _host(wanted)
         case "sim":
             from parki.engine.calls import sim
@@ -89,16 +89,16 @@ def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workun
             from parki.engine.calls import device
 
             device.load_all(wanted)
-    if others and spaces.get("Serial").engine == config.NAME:
-        _host(others)
+    if host_units and spaces.get("Serial").engine == config.NAME:
+        _host(host_units)
 
 
-def _host(wanted: Iterable[Wanted]) -> None:
-    fresh = {}
-    for w, layouts, _ in wanted:
+def _host(requests: Iterable[Wanted]) -> None:
+    units = {}
+    for w, layouts, _ in requests:
         key = w.key(layouts, checking())
         if key not in w.objects:
-            fresh[w, key] = w.unit(layouts, checking())
-    paths = objects.build_many(unit for unit, _ in fresh.values())
-    for (w, key), (_, lowered), path in zip(fresh, fresh.values(), paths, strict=True):
+            units[w, key] = w.unit(layouts, checking())
+    paths = objects.build_many(unit for unit, _ in units.values())
+    for (w, key), (_, lowered), path in zip(units, units.values(), paths, strict=True):
         w.objects[key] = load(path, lowered)

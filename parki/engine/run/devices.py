@@ -147,9 +147,9 @@ def installed() -> bool:
 
 def current() -> Device | None:
     """Return the device that CuPy works on in this thread, None where kernels cannot run on it."""
-    known = _answer().devices if installed() else ()
-    chosen = cupy().cuda.runtime.getDevice() if known else -1
-    return next((device for device in known if device.index == chosen), None)
+    devices = _answer().devices if installed() else ()
+    index = cupy().cuda.runtime.getDevice() if devices else -1
+    return next((device for device in devices if device.index == index), None)
 
 
 def share(kind: str, place: int) -> None:
@@ -157,9 +157,9 @@ def share(kind: str, place: int) -> None:
 
     A current device other than number 0 is a caller's choice, and stays.
     """
-    found = find(kind)
-    if len(found) > 1 and cupy().cuda.runtime.getDevice() == 0:
-        cupy().cuda.Device(found[place % len(found)].index).use()
+    devices = find(kind)
+    if len(devices) > 1 and cupy().cuda.runtime.getDevice() == 0:
+        cupy().cuda.Device(devices[place % len(devices)].index).use()
 
 
 def free_bytes(device: Device) -> int:
@@ -191,11 +191,12 @@ def _uninstalled(kind: str) -> str:
 
 def _foreign(kind: str) -> str:
     """Return a sentence if CuPy is built for the other kind of devices, else ""."""
-    found = platform()
-    if found in (None, kind):
+    installed_kind = platform()
+    if installed_kind in (None, kind):
         return ""
-    name = distribution(found)
-    return f"{name} is built for {PLATFORMS[found]}: pip uninstall {name.partition(' ')[0]}, then {_INSTALL[kind]}."
+    name = distribution(installed_kind)
+    remedy = f"pip uninstall {name.partition(' ')[0]}, then {_INSTALL[kind]}"
+    return f"{name} is built for {PLATFORMS[installed_kind]}: {remedy}."
 
 
 def _answer() -> _Answer:
@@ -230,10 +231,10 @@ def _ask(process: int) -> _Answer:
     devices, refused = [], []
     for index in range(count):
         try:
-            found = _describe(module, kind, index)
+            device = _describe(module, kind, index)
         except Exception as error:
-            found = f"device {index} does not answer ({error})"
-        (refused if isinstance(found, str) else devices).append(found)
+            device = f"device {index} does not answer ({error})"
+        (refused if isinstance(device, str) else devices).append(device)
     return _Answer(tuple(devices), "" if devices else f"{'; '.join(refused)}.")
 
 
@@ -248,20 +249,20 @@ def _no_device(module: ModuleType, kind: str, error: Exception | None = None) ->
     if status == _NOT_INITIALISED:
         return f"The {name} driver does not start ({error}): a forked process cannot use the GPU of its parent."
     if status == _NO_DRIVER:
-        known, needed = _versions(module)
-        if kind == CUDA and known:
-            other = f", or {config.INSTALL_CUDA_12}" if known // 1000 == 12 else ""
+        served, required = _versions(module)
+        if kind == CUDA and served:
+            alternative = f", or {config.INSTALL_CUDA_12}" if served // 1000 == 12 else ""
             return (
-                f"{distribution(kind)} needs a driver for CUDA {needed // 1000}, the one here serves CUDA "
-                f"{_cuda(known)}: update it (580 or newer for CUDA 13){other}."
+                f"{distribution(kind)} needs a driver for CUDA {required // 1000}, the one here serves CUDA "
+                f"{_cuda(served)}: update it (580 or newer for CUDA 13){alternative}."
             )
         driver = "an NVIDIA driver (580 or newer for CUDA 13)" if kind == CUDA else "AMD's driver (amdgpu)"
         return f"{distribution(kind)} finds no {name} driver: install {driver}."
     if status == _NO_DEVICE:
         names = ("CUDA_VISIBLE_DEVICES",) if kind == CUDA else ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
-        hidden = [f"{variable}={os.environ[variable]!r} may hide it" for variable in names if variable in os.environ]
-        look = "nvidia-smi shows what there is" if kind == CUDA else "rocminfo shows what there is"
-        return f"{distribution(kind)} finds no {name} device: {hidden[0] if hidden else look}."
+        reasons = [f"{variable}={os.environ[variable]!r} may hide it" for variable in names if variable in os.environ]
+        remedy = "nvidia-smi shows what there is" if kind == CUDA else "rocminfo shows what there is"
+        return f"{distribution(kind)} finds no {name} device: {reasons[0] if reasons else remedy}."
     return f"{distribution(kind)} cannot ask for {name} devices: {str(error).rstrip('.')}."
 
 
@@ -312,11 +313,11 @@ def _describe(module: ModuleType, kind: str, index: int) -> Device | str:
 def _compiled_for(module: ModuleType, major: int, minor: int) -> str:
     """Return the newest architecture that NVRTC knows and this device runs: same major, no greater minor number."""
     try:
-        known = module.cuda.nvrtc.getSupportedArchs()
+        archs = module.cuda.nvrtc.getSupportedArchs()
     except Exception:
         return f"sm_{major}{minor}"
-    fits = [arch for arch in known if arch // 10 == major and arch % 10 <= minor]
-    return f"sm_{max(fits)}" if fits else ""
+    candidates = [arch for arch in archs if arch // 10 == major and arch % 10 <= minor]
+    return f"sm_{max(candidates)}" if candidates else ""
 
 
 def _driver(module: ModuleType, kind: str) -> str:
@@ -324,10 +325,10 @@ def _driver(module: ModuleType, kind: str) -> str:
     if kind == HIP:
         return f"HIP {version // 10_000_000}.{version // 100_000 % 100}"
     try:
-        found = re.search(r"\b\d{3,}\.\d+(?:\.\d+)?\b", _NVIDIA.read_text("utf-8"))
+        match = re.search(r"\b\d{3,}\.\d+(?:\.\d+)?\b", _NVIDIA.read_text("utf-8"))
     except OSError:
-        found = None
-    return f"{found[0]}, CUDA {_cuda(version)}" if found else f"CUDA {_cuda(version)}"
+        match = None
+    return f"{match[0]}, CUDA {_cuda(version)}" if match else f"CUDA {_cuda(version)}"
 
 
 def _cuda(version: int) -> str:

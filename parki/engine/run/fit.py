@@ -13,8 +13,8 @@ from parki.engine.tree import ir
 
 def names(k: ir.KernelTree, args: dict[str, object]) -> None:
     """Raise LaunchError for arguments that are missing or unknown."""
-    want = {p.name for p in k.params}
-    missing, unknown = sorted(want - args.keys()), sorted(args.keys() - want)
+    expected = {p.name for p in k.params}
+    missing, unknown = sorted(expected - args.keys()), sorted(args.keys() - expected)
     if missing or unknown:
         raise LaunchError(f"{k.name}: missing arguments {missing}, unknown arguments {unknown}")
 
@@ -22,17 +22,17 @@ def names(k: ir.KernelTree, args: dict[str, object]) -> None:
 def view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
     """Return the array if it fits a view, else raise LaunchError."""
     if not isinstance(a, xp.ndarray):
-        found, expected = type(a), "NumPy" if xp is np else "CuPy"
-        name = found.__name__ if found.__module__ == "builtins" else f"{found.__module__}.{found.__name__}"
+        kind, expected = type(a), "NumPy" if xp is np else "CuPy"
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise LaunchError(f"{k.name}: '{p.name}' is a {name}, expected a {expected} array")
     if a.dtype != DTYPE[p.type] or a.ndim != p.rank:
-        want = f"{p.rank} dimension(s) of {DTYPE[p.type]}"
-        raise LaunchError(f"{k.name}: '{p.name}' has {a.ndim} dimension(s) of {a.dtype}, expected {want}")
+        description = f"{p.rank} dimension(s) of {DTYPE[p.type]}"
+        raise LaunchError(f"{k.name}: '{p.name}' has {a.ndim} dimension(s) of {a.dtype}, expected {description}")
     flags = a.flags if xp is np else None
     gaps = flags is None or not flags.c_contiguous
-    odd = gaps and any(s < 0 or s % a.itemsize for s in a.strides)
-    odd = odd or (flags is not None and not flags.aligned)
-    if a.size and (odd or max(a.shape) >= 2**31):
+    unsuitable = gaps and any(s < 0 or s % a.itemsize for s in a.strides)
+    unsuitable = unsuitable or (flags is not None and not flags.aligned)
+    if a.size and (unsuitable or max(a.shape) >= 2**31):
         raise LaunchError(f"{k.name}: '{p.name}' has strides {a.strides}, shape {a.shape}: not supported")
     if p.written and flags is not None and not flags.writeable:
         raise LaunchError(f"{k.name}: '{p.name}' is written, but the array is read-only")
@@ -69,11 +69,11 @@ def scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:
     raise LaunchError(f"{k.name}: '{p.name}' is {v!r}, expected a value of type {p.type}")
 
 
-def overlap(k: ir.KernelTree, arrays: Mapping[str, Any], changed: Mapping[str, Any]) -> None:
+def overlap(k: ir.KernelTree, arrays: Mapping[str, Any], written: Mapping[str, Any]) -> None:
     """Raise LaunchError if a written array overlaps another one, and one of the two has changed."""
     for p in k.params:
         if p.written and p.name in arrays:
-            against = arrays if p.name in changed else changed
-            for other, b in against.items():
-                if other != p.name and shared_memory(arrays[p.name], b):
-                    raise LaunchError(f"{k.name}: '{p.name}' is written and overlaps '{other}'")
+            candidates = arrays if p.name in written else written
+            for name, b in candidates.items():
+                if name != p.name and shared_memory(arrays[p.name], b):
+                    raise LaunchError(f"{k.name}: '{p.name}' is written and overlaps '{name}'")

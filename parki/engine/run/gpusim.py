@@ -102,19 +102,19 @@ class _Sentence:
         """Return the name of the view or construct at a site, and its place."""
         if not 1 <= number <= len(self.sites):
             return "something", f"an unknown place (site {number})"
-        what, place = self.sites[number - 1]
-        return f"'{what}'" if what.isidentifier() else what, str(place)
+        name, place = self.sites[number - 1]
+        return f"'{name}'" if name.isidentifier() else name, str(place)
 
     def text(self) -> str:
         f = self.fault
-        element, by = f"{self.what}[{f.index}]", f"by thread {f.thread} of block {f.block}"
+        element, actor = f"{self.what}[{f.index}]", f"by thread {f.thread} of block {f.block}"
         match f.kind:
             case 1:
-                return f"{element} is out of bounds at {self.place}: its view spans {f.limit} elements ({by})"
+                return f"{element} is out of bounds at {self.place}: its view spans {f.limit} elements ({actor})"
             case 2:
-                return f"{element} is out of bounds at {self.place}: the scratch has {f.limit} elements ({by})"
+                return f"{element} is out of bounds at {self.place}: the scratch has {f.limit} elements ({actor})"
             case 3:
-                return self.request(by)
+                return self.request(actor)
             case 4:
                 return self.barrier()
             case 5:
@@ -122,19 +122,19 @@ class _Sentence:
             case 6:
                 return f"race: {self.race()}"
             case 7:
-                why = "a barrier between, or the store, may be missing"
-                return f"{element} of the scratch is read at {self.place} before it is written: {why} ({by})"
+                cause = "a barrier between, or the store, may be missing"
+                return f"{element} of the scratch is read at {self.place} before it is written: {cause} ({actor})"
             case 8:
                 return self.row()
             case 9:
                 return "the host has no memory for the simulated threads"
         return f"fault {astuple(f)} that this version of parki does not know"
 
-    def request(self, by: str) -> str:
+    def request(self, actor: str) -> str:
         f = self.fault
         if f.index < 0:
-            return f"{self.what} at {self.place} asks for {f.index} elements of scratch ({by})"
-        return f"{self.what} at {self.place} brings the scratch to {f.index} bytes of {f.limit} requested ({by})"
+            return f"{self.what} at {self.place} asks for {f.index} elements of scratch ({actor})"
+        return f"{self.what} at {self.place} brings the scratch to {f.index} bytes of {f.limit} requested ({actor})"
 
     def barrier(self) -> str:
         f = self.fault
@@ -148,14 +148,14 @@ class _Sentence:
         if f.other_thread == -1:
             return f"{self.what} at {self.place} needs rows of 1, 2, 4, 8, 16 or 32 lanes, and there are {f.limit}"
         waits = f"{self.what} at {self.place} is reached by thread {f.thread} of block {f.block}"
-        other = f"thread {f.other_thread} of the same row"
+        partner = f"thread {f.other_thread} of the same row"
         if f.other_site == -1:
-            return f"incomplete row: {waits}, but {other} has ended"
-        return f"incomplete row: {waits}, but {other} waits at {self.elsewhere()}"
+            return f"incomplete row: {waits}, but {partner} has ended"
+        return f"incomplete row: {waits}, but {partner} waits at {self.elsewhere()}"
 
     def elsewhere(self) -> str:
-        what, place = self.site(self.fault.other_site)
-        return f"{what} at {place}"
+        name, place = self.site(self.fault.other_site)
+        return f"{name} at {place}"
 
     def race(self) -> str:
         """Return a clause on two accesses of an element; a write comes first."""
@@ -166,10 +166,10 @@ class _Sentence:
         if deeds[0] == DEEDS[0] or (deeds[0] == DEEDS[2] and deeds[1] == DEEDS[1]):
             places, deeds, threads = places[::-1], deeds[::-1], threads[::-1]
         if deeds[0] == deeds[1] and places[0] == places[1]:
-            happens = f"is {deeds[0]} at {places[0]}"
+            accesses = f"is {deeds[0]} at {places[0]}"
         elif deeds[0] == deeds[1]:
-            happens = f"is {deeds[0]} at {places[0]} and at {places[1]}"
+            accesses = f"is {deeds[0]} at {places[0]} and at {places[1]}"
         else:
-            happens = f"is {deeds[0]} at {places[0]} and {deeds[1]} at {places[1]}"
-        who = f"by threads {threads[0]} and {threads[1]} of block {f.block}"
-        return f"{self.what}[{f.index}] {happens} {who} without a barrier between"
+            accesses = f"is {deeds[0]} at {places[0]} and {deeds[1]} at {places[1]}"
+        actors = f"by threads {threads[0]} and {threads[1]} of block {f.block}"
+        return f"{self.what}[{f.index}] {accesses} {actors} without a barrier between"

@@ -61,8 +61,8 @@ class Replay:
                 _settle(stream, pool, launches)
                 graph = _recorded(stream, launches)
             graph.upload()
-        except (RuntimeError, MemoryError) as failed:  # CuPy's own errors are of these kinds
-            log.warning("no CUDA graph could be recorded, so that launches go on one by one: %s", failed)
+        except (RuntimeError, MemoryError) as error:  # CuPy's own errors are of these kinds
+            log.warning("no CUDA graph could be recorded, so that launches go on one by one: %s", error)
         else:
             self._graph, self._pool = graph, pool
         finally:
@@ -77,17 +77,17 @@ def _free(device: Any, pool: Any) -> None:
 
 def _settle(stream: Any, pool: Any, launches: Callable[[], None]) -> None:
     """Run the launches in the stream until its pool stops growing; the current stream then waits for them."""
-    here, held = devices.cupy().cuda.get_current_stream(), -1
-    stream.wait_event(here.record())
+    stream_outside, size = devices.cupy().cuda.get_current_stream(), -1
+    stream.wait_event(stream_outside.record())
     try:
         with stream:
             for _ in range(ROOM):
-                if pool.total_bytes() == held:
+                if pool.total_bytes() == size:
                     break
-                held = pool.total_bytes()
+                size = pool.total_bytes()
                 launches()
     finally:
-        here.wait_event(stream.record())
+        stream_outside.wait_event(stream.record())
 
 
 def _recorded(stream: Any, launches: Callable[[], None]) -> Any:
@@ -95,7 +95,7 @@ def _recorded(stream: Any, launches: Callable[[], None]) -> Any:
 
     Meanwhile other threads may allocate and free memory, but this one must not: garbage collection is off.
     """
-    mode, collects = devices.cupy().cuda.runtime.streamCaptureModeThreadLocal, gc.isenabled()
+    mode, collecting = devices.cupy().cuda.runtime.streamCaptureModeThreadLocal, gc.isenabled()
     gc.disable()
     try:
         with stream:
@@ -108,5 +108,5 @@ def _recorded(stream: Any, launches: Callable[[], None]) -> Any:
                 raise
             return stream.end_capture()
     finally:
-        if collects:
+        if collecting:
             gc.enable()

@@ -111,8 +111,8 @@ class Prepared:
     def _refuse_released(self) -> None:
         """Raise LaunchError if an array was released and not set again."""
         if len(self._arrays) < len(self._layouts):
-            released = sorted(self._layouts.keys() - self._arrays.keys())
-            raise LaunchError(f"{self.workunit.ir.name}: {released} were released and not set again")
+            names = sorted(self._layouts.keys() - self._arrays.keys())
+            raise LaunchError(f"{self.workunit.ir.name}: {names} were released and not set again")
 
     @property
     def arrays(self) -> list[Any]:
@@ -122,8 +122,8 @@ class Prepared:
     @property
     def own(self) -> list[Any]:
         """Return the arrays that the launch has for itself: scratch, and partial results of reductions."""
-        own = (getattr(self._call, name, None) for name in ("_arena", "_partial", "partial"))
-        return [a for a in own if a is not None]
+        scratch = (getattr(self._call, name, None) for name in ("_arena", "_partial", "partial"))
+        return [a for a in scratch if a is not None]
 
     def launch(self) -> None:
         """Launch; on a device without waiting, in the order of CuPy's current stream."""
@@ -235,8 +235,8 @@ class Part:
 
     def __init__(self, whole: Prepared, call: Any, first: int, count: int) -> None:
         self.whole, self._call, self.first, self.count = whole, call, first, count  # `whole` keeps arrays alive
-        needed = call.scratch_bytes + ALIGN if isinstance(call, HostCall) and call.scratch_bytes else 0
-        self.scratch_bytes: int = needed
+        size = call.scratch_bytes + ALIGN if isinstance(call, HostCall) and call.scratch_bytes else 0
+        self.scratch_bytes: int = size
 
     def take_scratch(self, arena: np.ndarray) -> None:
         """Use the bytes of a worker as scratch.

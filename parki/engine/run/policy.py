@@ -93,7 +93,7 @@ class TeamPolicy:
             raise LaunchError(f"team_size * vector_length is {threads * lanes}, expected at most {MAX_TEAM}")
 
 
-def _count(name: str, n: int, least: int = 0) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not least <= n <= MAX_LEAGUE:
-        raise LaunchError(f"{name}={n!r}: expected an integer in {least} … 2**31 - 1")
+def _count(name: str, n: int, minimum: int = 0) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not minimum <= n <= MAX_LEAGUE:
+        raise LaunchError(f"{name}={n!r}: expected an integer in {minimum} … 2**31 - 1")
     return int(n)

@@ -52,8 +52,8 @@ class Space:
     engine: str = config.NAME
 
     def __post_init__(self) -> None:
-        bad = isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1
-        if self.threads is not None and bad:
+        invalid = isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1
+        if self.threads is not None and invalid:
             raise ValueError(f"threads={self.threads!r}: expected a whole number of at least 1, or None.")
         if self.threads is not None and self.threads > 1:
             _check_number("threads", self.threads)
@@ -102,8 +102,8 @@ class Space:
         """Return the number of threads that run in step: 1 on hosts, 32 or 64 on GPUs (HIP: of the device in use)."""
         match self.name:
             case "HIP":
-                found = devices.current() or next(iter(devices.find("HIP")), None)
-                return found.warp if found else 64
+                device = devices.current() or next(iter(devices.find("HIP")), None)
+                return device.warp if device else 64
             case "GpuSim64":
                 return 64
             case "Cuda" | "GpuSim":
@@ -135,17 +135,19 @@ def get(name: str | Space | None = None, engine: str | None = None) -> Space:
     """
     if name is not None and not isinstance(name, str | Space):
         raise TypeError(f"execution space: expected a name, a Space or None, found {type(name).__name__}.")
-    threads, given = (name.threads, name.engine) if isinstance(name, Space) else (None, "")
-    asked = "CPU" if name is None else name.name if isinstance(name, Space) else name
+    threads, default_engine = (name.threads, name.engine) if isinstance(name, Space) else (None, "")
+    request = "CPU" if name is None else name.name if isinstance(name, Space) else name
     reasons: dict[str, str] = {}  # sentence → first space with this reason
-    for choice in (choices := _candidates(asked)):
+    for choice in (choices := _candidates(request)):
         reason = _missing(choice)
         if reason is None:
-            return Space(choice, threads, (engine or given or os.environ.get(config.ENGINE) or config.NAME).lower())
+            return Space(
+                choice, threads, (engine or default_engine or os.environ.get(config.ENGINE) or config.NAME).lower()
+            )
         reasons.setdefault(reason, choice)
-    said = list(reasons) if len(reasons) == 1 else [f"{choice}: {reason}" for reason, choice in reasons.items()]
+    sentences = list(reasons) if len(reasons) == 1 else [f"{choice}: {reason}" for reason, choice in reasons.items()]
     advice = " Or use 'OpenMP' or 'Serial', which need no GPU." if choices[0] in DEVICE else ""
-    raise SpaceUnavailable(f"execution space {asked!r}: {' '.join(said)}{advice}")
+    raise SpaceUnavailable(f"execution space {request!r}: {' '.join(sentences)}{advice}")
 
 
 def array_module(space: Space) -> ModuleType:
@@ -159,20 +161,20 @@ def array_module(space: Space) -> ModuleType:
     return devices.cupy() if space.own_memory else np
 
 
-def _candidates(asked: str) -> tuple[str, ...]:
-    """Return the spaces that `asked` may stand for, the best first."""
-    lower = asked.strip().lower()
+def _candidates(request: str) -> tuple[str, ...]:
+    """Return the spaces that `request` may stand for, the best first."""
+    lower = request.strip().lower()
     if lower in _BEST_HOST:
         return HOST[::-1]
     if lower in _BEST_DEVICE:
-        return (found,) if (found := devices.platform()) else DEVICE
+        return (platform,) if (platform := devices.platform()) else DEVICE
     canonical = {name.lower(): name for name in NAMES}
     if lower in canonical:
         return (canonical[lower],)
-    known = canonical | {"cpu": "CPU", "host": "host", "gpu": "GPU"}
-    close = difflib.get_close_matches(lower, known, n=1)
-    hint = f" Did you mean {known[close[0]]!r}?" if close else ""
-    raise SpaceUnavailable(f"unknown execution space {asked!r}: expected one of {', '.join(NAMES)}, CPU, GPU.{hint}")
+    names = canonical | {"cpu": "CPU", "host": "host", "gpu": "GPU"}
+    matches = difflib.get_close_matches(lower, names, n=1)
+    hint = f" Did you mean {names[matches[0]]!r}?" if matches else ""
+    raise SpaceUnavailable(f"unknown execution space {request!r}: expected one of {', '.join(NAMES)}, CPU, GPU.{hint}")
 
 
 def available() -> dict[str, str | None]:
@@ -184,14 +186,14 @@ def _missing(name: str) -> str | None:
     if name in DEVICE:
         return devices.missing(name)
     try:
-        compiled = target()
+        build = target()
     except BuildError as error:
         text = str(error)
         return f"{text[0].upper()}{text[1:]}"
-    if name == "OpenMP" and not compiled.openmp:
-        where = toolchains()[0][0].path
+    if name == "OpenMP" and not build.openmp:
+        path = toolchains()[0][0].path
         return (
-            f"OpenMP programs do not compile with {where}. Install its OpenMP runtime (apt install libomp-dev / "
+            f"OpenMP programs do not compile with {path}. Install its OpenMP runtime (apt install libomp-dev / "
             "brew install libomp / conda install llvm-openmp), or use 'Serial'."
         )
     if name in SIM and os.name == "nt":
@@ -216,9 +218,9 @@ def threads() -> int:
 
 def _check_number(name: str, count: int) -> None:
     """Raise ValueError for more threads than there may be: OpenMP's runtimes end the process, or crash."""
-    most, why = limits.most_threads()
-    if count > most:
-        raise ValueError(f"{name}={count}: expected at most {most}, {why}.")
+    limit, source = limits.most_threads()
+    if count > limit:
+        raise ValueError(f"{name}={count}: expected at most {limit}, {source}.")
 
 
 def waiter(space: Space) -> Callable[[], None] | None:

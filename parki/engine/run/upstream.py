@@ -47,9 +47,9 @@ _modules: dict[tuple[ModuleType, Path], ModuleType] = {}  # kept: PyKokkos reads
 
 def available() -> str | None:
     """Return None if kernels can run through PyKokkos, else the sentence that says why not; imports PyKokkos."""
-    found = [name for name in CHANGING if name in os.environ]
-    if found:
-        return f"PyKokkos compiles something else while {' and '.join(found)} is set in the environment. Unset it."
+    names = [name for name in CHANGING if name in os.environ]
+    if names:
+        return f"PyKokkos compiles something else while {' and '.join(names)} is set in the environment. Unset it."
     try:
         with _without_gpu():
             pk = importlib.import_module("pykokkos")
@@ -66,14 +66,14 @@ def _without_gpu() -> Iterator[None]:
     if "pykokkos" in sys.modules or any(devices.find(kind) for kind in devices.PLATFORMS):
         yield
         return
-    hidden = sys.modules.pop("cupy", None)
+    module = sys.modules.pop("cupy", None)
     sys.modules["cupy"] = None
     try:
         yield
     finally:
         del sys.modules["cupy"]
-        if hidden is not None:
-            sys.modules["cupy"] = hidden
+        if module is not None:
+            sys.modules["cupy"] = module
 
 
 def _knows_scratch(pk: ModuleType) -> bool:
@@ -155,26 +155,26 @@ def _function(pk: ModuleType, path: Path, name: str) -> Any:
 @contextlib.contextmanager
 def _heard(workunit: Workunit, path: Path) -> Iterator[None]:
     """Turn a failure of PyKokkos, which prints and ends the program, into a KernelError."""
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             yield
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, str) else ""
-        raise _rejected(workunit, f"rejects {path.name}", f"{said.getvalue()}\n{code}") from stop
-    if said.getvalue().strip():
-        log.info("PyKokkos on %s: %s", path, said.getvalue().strip())
+        raise _rejected(workunit, f"rejects {path.name}", f"{output.getvalue()}\n{code}") from stop
+    if output.getvalue().strip():
+        log.info("PyKokkos on %s: %s", path, output.getvalue().strip())
 
 
-def _rejected(workunit: Workunit, doing: str, said: str) -> KernelError:
+def _rejected(workunit: Workunit, doing: str, output: str) -> KernelError:
     """Return K022 with the useful lines of the output, at the L1 line of the first L0 line that they name."""
-    lines = [line.rstrip() for line in COLOUR.sub("", said).splitlines() if line.strip()]
-    useful = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)] or lines
-    loc, found = workunit.ir.loc, LINE.search("\n".join(useful))
-    if found and 1 <= int(found[1]) <= len(workunit.l0.linemap):
-        file, line = workunit.l0.linemap[int(found[1]) - 1]
+    lines = [line.rstrip() for line in COLOUR.sub("", output).splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)] or lines
+    loc, match = workunit.ir.loc, LINE.search("\n".join(errors))
+    if match and 1 <= int(match[1]) <= len(workunit.l0.linemap):
+        file, line = workunit.l0.linemap[int(match[1]) - 1]
         loc = Loc(file, line) if line else loc
-    shown = "\n".join(useful[:SHOWN]) or "it says nothing"
+    shown = "\n".join(errors[:SHOWN]) or "it says nothing"
     return KernelError("K022", loc, f"PyKokkos {doing}: {shown}")
 
 
@@ -207,8 +207,8 @@ def translate(workunit: Workunit) -> str:
             translator = translators.StaticTranslator("kernel", "functor.hpp", "functor_cast.hpp", members)
             functor, bindings, casts = translator.translate(entity, classes, set())
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            raise _rejected(workunit, f"stops while it translates {path.name}", said) from error
+            message = f"{type(error).__name__}: {error}"
+            raise _rejected(workunit, f"stops while it translates {path.name}", message) from error
     return "\n".join((*functor, *casts, *bindings))
 
 
@@ -225,9 +225,9 @@ class UpstreamCall:
         if space.name == "OpenMP" and space.threads not in (None, self.threads):
             reason = f"PyKokkos takes the number of threads from OMP_NUM_THREADS, here {self.threads}"
             raise LaunchError(f"threads={space.threads}: {reason}")
-        taken = sorted(TAKEN & {p.name for p in self.kernel.params})
-        if taken:
-            raise LaunchError(f"{self.kernel.name}: PyKokkos has parameters of its own called {taken}. Rename them")
+        names = sorted(TAKEN & {p.name for p in self.kernel.params})
+        if names:
+            raise LaunchError(f"{self.kernel.name}: PyKokkos has parameters of its own called {names}. Rename them")
         self.path = L0_file(workunit, self.device)
         self._function = _function(self._pk, self.path, workunit.l0.name)
         self._args: dict[str, Any] = {}
@@ -284,8 +284,8 @@ class UpstreamCall:
             self._total = getattr(pk, f"parallel_{k.kind}")(self._policy(), self._function, **self._args)
         except Exception as error:
             # PyKokkos takes a folder for a finished build, also after a compiler error and Ctrl-C.
-            broken = isinstance(error, ImportError | OSError)
-            advice = ". A build may be incomplete: remove pk_cpp below the current directory" if broken else ""
+            incomplete = isinstance(error, ImportError | OSError)
+            advice = ". A build may be incomplete: remove pk_cpp below the current directory" if incomplete else ""
             raise LaunchError(f"{k.name}: PyKokkos stops with {type(error).__name__}: {error}{advice}") from error
 
     def _policy(self) -> Any:

@@ -53,10 +53,10 @@ def _both(unit: Workunit, phase: str, a: Handle, out: Handle, lane: str | None) 
     if a.shape != out.shape:
         raise ValueError(f"{a.name} has shape {a.shape}; expected that of {out.name}, {out.shape}.")
     pairs = zip(_pieces(a), _pieces(out), strict=True)
-    return [Step(phase, unit, len(b), {"a": one, "out": b}, lane=lane) for one, b in pairs]
+    return [Step(phase, unit, len(b), {"a": part, "out": b}, lane=lane) for part, b in pairs]
 
 
 def _pieces(a: Handle) -> list[Handle]:
     """Return all entries as arrays of one axis, as long as a launch may be."""
-    size, each = prod(a.shape), a.dtype.itemsize
-    return [a.view(first * each, (min(MAX_LEAGUE, size - first),), a.dtype) for first in range(0, size, MAX_LEAGUE)]
+    size, itemsize = prod(a.shape), a.dtype.itemsize
+    return [a.view(first * itemsize, (min(MAX_LEAGUE, size - first),), a.dtype) for first in range(0, size, MAX_LEAGUE)]

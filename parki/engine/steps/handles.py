@@ -122,9 +122,9 @@ class Handle:
         shape, dtype = tuple(int(n) for n in shape), np.dtype(dtype)
         if not self.layout.flags.c_contiguous:
             raise ValueError(f"{self.name} has gaps; expected an array without, of which parts have another shape.")
-        needed = offset + prod(shape) * dtype.itemsize
-        if offset < 0 or needed > self.nbytes:
-            raise ValueError(f"{self.name} has {self.nbytes} bytes; expected at least {needed} for {shape} {dtype}.")
+        size = offset + prod(shape) * dtype.itemsize
+        if offset < 0 or size > self.nbytes:
+            raise ValueError(f"{self.name} has {self.nbytes} bytes; expected at least {size} for {shape} {dtype}.")
         return self._part(("view", (offset, shape, dtype)), _laid_out(shape, dtype, self.extent[0] + offset))
 
     @property
@@ -220,10 +220,10 @@ def together(name: str, shapes: Mapping[str, tuple[int, ...]], dtype: DTypeLike)
 
 def alike(name: str, whole: Handle, parts: Sequence[Handle], dtype: DTypeLike) -> tuple[Handle, list[Handle]]:
     """Return a state without known values, with as many entries as another one, and the same parts of it."""
-    other = state(name, whole.shape, dtype, zero=False)
-    firsts = [a.extent[0] // a.dtype.itemsize * other.dtype.itemsize for a in parts]
+    twin = state(name, whole.shape, dtype, zero=False)
+    firsts = [a.extent[0] // a.dtype.itemsize * twin.dtype.itemsize for a in parts]
     places = zip(firsts, parts, strict=True)
-    return other, [replace(other.view(first, a.shape, dtype), name=f"{name}: {a.name}") for first, a in places]
+    return twin, [replace(twin.view(first, a.shape, dtype), name=f"{name}: {a.name}") for first, a in places]
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:

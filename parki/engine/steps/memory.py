@@ -38,16 +38,16 @@ class Memory:
         One block holds all arrays that need not be zero: the next list gets memory that is freed as a whole, while the
         system would take back many pieces and clear their pages anew.
         """
-        together = []
+        scratch = []
         for handle in handles:
             if handle.role == "scratch":
                 self._scratch += [(handle, worker) for worker in range(self.size)]
             elif handle.role == "state" and not handle.zero:
-                together.append(handle)
+                scratch.append(handle)
             elif handle.role not in BOUND:
                 self._whole(handle, 0)
-        block, end = self._bytes(sum(_room(handle) for handle in together), False), 0
-        for handle in together:
+        block, end = self._bytes(sum(_room(handle) for handle in scratch), False), 0
+        for handle in scratch:
             self._arrays[id(handle), 0] = _seen(block[end:], handle)
             end += _room(handle)
 
@@ -69,9 +69,9 @@ class Memory:
 
     def _bytes(self, size: int, zero: bool) -> Any:
         """Return bytes whose first one begins a cache line."""
-        more = (self.xp.zeros if zero else self.xp.empty)(size + LINE, np.uint8)
-        at = -(more.ctypes.data if self.xp is np else more.data.ptr) % LINE
-        return more[at : at + size]
+        block = (self.xp.zeros if zero else self.xp.empty)(size + LINE, np.uint8)
+        offset = -(block.ctypes.data if self.xp is np else block.data.ptr) % LINE
+        return block[offset : offset + size]
 
     @property
     def arrays(self) -> list[Any]:
@@ -92,6 +92,6 @@ def _seen(block: Any, handle: Handle) -> Any:
 def fits(handle: Handle, a: Any) -> None:
     """Raise LaunchError for a missing array, and for one of another shape or dtype than the handle's."""
     if a is None or tuple(a.shape) != handle.shape or a.dtype != handle.dtype:
-        found = "nothing" if a is None else f"an array of {a.shape} and {a.dtype}"
+        description = "nothing" if a is None else f"an array of {a.shape} and {a.dtype}"
         expected = f"one of {handle.shape} and {handle.dtype}"
-        raise LaunchError(f"{handle.role} '{handle.name}' is bound to {found}, expected {expected}")
+        raise LaunchError(f"{handle.role} '{handle.name}' is bound to {description}, expected {expected}")

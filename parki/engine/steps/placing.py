@@ -78,21 +78,21 @@ class Launch:
         if not self._changes:
             self._ready[()].launch()
             return
-        ready = self.bind(bound, context)
-        ready.launch()
-        ready.release(*self.bound)
+        prepared = self.bind(bound, context)
+        prepared.launch()
+        prepared.release(*self.bound)
 
     def bind(self, bound: Bound, context: Context | None = None) -> Prepared:
         """Return the launch with the arrays and numbers of a run and a block."""
         args = {name: a.of(bound[a.whole]) for name, a in self.bound.items()}
-        ready = self._prepared(args) if args else self._ready[()]
+        prepared = self._prepared(args) if args else self._ready[()]
         for name, number in self._numbers.items():
             args[name] = bound.get(number, number.value)
         if context is not None and context.block is not None:
             for name, key in self._index.items():
                 args[name] = context.block[key]
-        ready.set(**args)
-        return ready
+        prepared.set(**args)
+        return prepared
 
     @property
     def ready(self) -> list[Prepared]:
@@ -111,7 +111,7 @@ class Called:
         """Call with the arrays of a run, and the context of a block; the first makes scratch that no launch uses."""
         if not self._arrays:
             self._arrays = [(a, None if a.whole.role in BOUND else self._kept(a)) for a in self.step.handles]
-        arrays = [a.of(bound[a.whole]) if own is None else own for a, own in self._arrays]
+        arrays = [a.of(bound[a.whole]) if array is None else array for a, array in self._arrays]
         self.step.function(context or self._context, *arrays)
 
 
@@ -152,19 +152,19 @@ class Placed:
     ) -> None:
         self.steps, self.space = steps, space
         compile_for(steps.units(), space)
-        several = space.engine == config.NAME and all(c.threadsafe for c in _blocked(steps) if isinstance(c, Call))
+        divisible = space.engine == config.NAME and all(c.threadsafe for c in _blocked(steps) if isinstance(c, Call))
         total = spaces.workers(space)
-        self.size, each = (steps.workers(space) if steps.workers else (1, total)) if several else (1, total)
+        self.size, threads = (steps.workers(space) if steps.workers else (1, total)) if divisible else (1, total)
         self.memory_of = Memory(space, self.size)
         self.memory_of.take(arrays or {})
         handles = steps.handles
         self.memory_of.allocate(handles)
-        self.own = replace(space, threads=1) if each < total else space
-        self.context = Context(space, self.memory_of.xp, each)
+        self.own = replace(space, threads=1) if threads < total else space
+        self.context = Context(space, self.memory_of.xp, threads)
         self.launches: list[Launch] = []
         laned = any(step.lane for step in steps)
         self.side = devices.SideStream() if laned and space.kind == "device" and space.engine == config.NAME else None
-        self._segments = [_Segment(list(group), graph and free) for free, group in groupby(
+        self._segments = [_Segment(list(group), graph and capturable) for capturable, group in groupby(
             (self._action(step) for step in steps), key=lambda action: action.free)]  # fmt: skip
 
         self._numbers: dict[Number, float | int] = {}
@@ -184,8 +184,8 @@ class Placed:
     @property
     def arrays(self) -> list[Any]:
         """Return the arrays made so far, including arrays that launches keep for themselves."""
-        kept = [a for launch in self.launches for ready in launch.ready for a in ready.own]
-        return [*self.memory_of.arrays, *kept]
+        scratch = [a for launch in self.launches for ready in launch.ready for a in ready.own]
+        return [*self.memory_of.arrays, *scratch]
 
     @property
     def replays(self) -> list[graphs.Replay]:
@@ -229,8 +229,8 @@ class Placed:
         if isinstance(step, Blocks):
             return _Action("", step.lane, True, None, _Pieces(self, step))
         handles = list(step.handles.values()) if isinstance(step, Step) else step.handles
-        free = not any(a.whole.role in BOUND for a in handles) and (isinstance(step, Step) or step.capturable)
-        return _Action(step.phase, step.lane, free, self.made(step, 0, self.space), None)
+        capturable = not any(a.whole.role in BOUND for a in handles) and (isinstance(step, Step) or step.capturable)
+        return _Action(step.phase, step.lane, capturable, self.made(step, 0, self.space), None)
 
     def made(self, step: Step | Call, worker: int, space: Space) -> Launch | Called:
         """Return a step or call that a worker can run in its space."""
@@ -251,10 +251,10 @@ class Placed:
                     side.join()
 
     def _run_group(self, group: "_Group", bound: Bound, times: Any) -> None:
-        for phase, some in group.phases:
+        for phase, launches in group.phases:
             with times.phase(phase):
-                for one in some:
-                    one.run(bound)
+                for launch in launches:
+                    launch.run(bound)
         if group.pieces:
             self._rest()
             with times.members(self.size) if self.size > 1 else contextlib.nullcontext([times]) as members:
@@ -271,7 +271,7 @@ class _Group:
 
     def __init__(self, lane: str | None, actions: list["_Action"]) -> None:
         self.lane = lane
-        self.pieces = [one.pieces for one in actions if one.pieces is not None]
+        self.pieces = [action.pieces for action in actions if action.pieces is not None]
         self.phases = _phases(action.one for action in actions if action.one is not None)
 
 
@@ -279,9 +279,9 @@ class _Action:
     """A step to be run by itself or by blocks; `free` tells whether a graph may record the step."""
 
     def __init__(
-        self, phase: str, lane: str | None, free: bool, one: "Launch | Called | None", pieces: "_Pieces | None"
+        self, phase: str, lane: str | None, free: bool, launch: "Launch | Called | None", pieces: "_Pieces | None"
     ) -> None:
-        self.phase, self.lane, self.free, self.one, self.pieces = phase, lane, free, one, pieces
+        self.phase, self.lane, self.free, self.one, self.pieces = phase, lane, free, launch, pieces
 
 
 class _Segment:
@@ -299,8 +299,8 @@ class _Segment:
             (
                 laned,
                 [
-                    _Group(lane, list(some))
-                    for (lane, _), some in groupby(region, key=lambda a: (a.lane, a.pieces is None))
+                    _Group(lane, list(members))
+                    for (lane, _), members in groupby(region, key=lambda a: (a.lane, a.pieces is None))
                 ],
             )
             for laned, region in groupby(actions, key=lambda a: a.lane is not None)
@@ -322,17 +322,17 @@ class _Pieces:
         return [_piece(context, phases, bound) for contexts, phases in self._parts for context in contexts]
 
 
-def _phases(some: Iterable[Launch | Called]) -> _Phases:
+def _phases(launches: Iterable[Launch | Called]) -> _Phases:
     """Return steps, grouped by phases that follow each other."""
-    return [(phase, list(group)) for phase, group in groupby(some, key=lambda one: one.step.phase)]
+    return [(phase, list(group)) for phase, group in groupby(launches, key=lambda launch: launch.step.phase)]
 
 
 def _piece(context: Context, phases: list[_Phases], bound: Bound) -> workers.Piece:
     def run(worker: int, times: Any) -> None:
-        for phase, some in phases[worker]:
+        for phase, launches in phases[worker]:
             with times.phase(phase):
-                for one in some:
-                    one.run(bound, context)
+                for launch in launches:
+                    launch.run(bound, context)
 
     return run
 

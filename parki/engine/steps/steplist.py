@@ -44,17 +44,17 @@ class StepList:
     @property
     def handles(self) -> list[Handle]:
         """Whole arrays of all steps."""
-        found: dict[int, Handle] = {}
+        handles: dict[int, Handle] = {}
         for step in self.flat:
             for a in step.handles.values() if isinstance(step, Step) else step.handles:
-                found.setdefault(id(a.whole), a.whole)
-        return list(found.values())
+                handles.setdefault(id(a.whole), a.whole)
+        return list(handles.values())
 
     def units(self) -> list[Wanted]:
         """Return all workunits, once for each layout of its views and number of threads of a block."""
-        every = {(id(unit), *layouts.values(), threads): (unit, layouts, threads)
+        requests = {(id(unit), *layouts.values(), threads): (unit, layouts, threads)
                  for step in self.flat for unit, layouts, threads in launched(step)}  # fmt: skip
-        return list(every.values())
+        return list(requests.values())
 
     def nbytes(self, workers: int = 1) -> int:
         """Return the bytes of states, constants and scratch for a number of workers."""

@@ -37,13 +37,13 @@ class ManyArrays:
         """Return the steps that set all values to zero."""
         return [step for a in self._pieces for step in glue.fill(phase, a)]
 
-    def copied(self, phase: str, to: "ManyArrays") -> list[Step]:
+    def copied(self, phase: str, target: "ManyArrays") -> list[Step]:
         """Return the steps that copy all values to other arrays."""
-        return [step for a, b in zip(self._pieces, to._pieces, strict=True) for step in glue.copy(phase, a, b)]
+        return [step for a, b in zip(self._pieces, target._pieces, strict=True) for step in glue.copy(phase, a, b)]
 
-    def added(self, phase: str, to: "ManyArrays") -> list[Step]:
+    def added(self, phase: str, target: "ManyArrays") -> list[Step]:
         """Return the steps that add all values to those of other arrays."""
-        return [step for a, b in zip(self._pieces, to._pieces, strict=True) for step in glue.add(phase, a, b)]
+        return [step for a, b in zip(self._pieces, target._pieces, strict=True) for step in glue.add(phase, a, b)]
 
     @property
     def _pieces(self) -> Sequence[Handle]:

@@ -18,9 +18,9 @@ Piece = Callable[[int, Any], None]  # function of the worker's number and its ti
 
 def share(threads: int, nbytes: int) -> tuple[int, int]:
     """Return the number of workers for `nbytes`, and the threads that each of them may use."""
-    used = min(threads, max(nbytes // WORTH, 1))
-    each = -(-used // MOST)
-    return used // each, each
+    threads_used = min(threads, max(nbytes // WORTH, 1))
+    per_worker = -(-threads_used // MOST)
+    return threads_used // per_worker, per_worker
 
 
 def run(stages: Sequence[Sequence[Piece]], times: Sequence[Any]) -> None:
@@ -68,7 +68,7 @@ class _Shift:
 
     def send(self, worker: int, times: Any) -> None:
         """Start another worker; `threading.Thread` would wait until the worker has begun."""
-        gone = _locked()
+        leave = _locked()
 
         def work() -> None:
             try:
@@ -76,19 +76,19 @@ class _Shift:
             except BaseException as error:  # the caller's thread raises it
                 self.fail(error)
             finally:
-                gone.release()
+                leave.release()
 
         _thread.start_new_thread(work, ())
-        self.gone.append(gone)
+        self.gone.append(leave)
 
     def work(self, worker: int, times: Any) -> None:
         """Run pieces until none is left, or one has failed."""
-        for stage, left in enumerate(self.left):
+        for stage, remaining in enumerate(self.left):
             if stage:
                 self.gates[stage - 1][worker].acquire()
             while self.failed is None:
                 try:
-                    piece = left.popleft()
+                    piece = remaining.popleft()
                 except IndexError:
                     break
                 piece(worker, times)
@@ -121,6 +121,6 @@ class _Shift:
 
 
 def _locked() -> threading.Lock:
-    made = threading.Lock()
-    made.acquire()
-    return made
+    lock = threading.Lock()
+    lock.acquire()
+    return lock

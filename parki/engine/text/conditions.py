@@ -27,11 +27,11 @@ def _blocks(body: list[ast.stmt]) -> list[list[ast.stmt]]:
 
 def _tested(s: ast.stmt, test: ast.stmt) -> str:
     """Return the name that `s` gives to a condition and `test` tests, else an empty text."""
-    named = isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name) and isinstance(s.annotation, ast.Name)
-    if not named or s.annotation.id != "bool" or s.value is None or isinstance(s.value, ast.Call):
+    declares = isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name) and isinstance(s.annotation, ast.Name)
+    if not declares or s.annotation.id != "bool" or s.value is None or isinstance(s.value, ast.Call):
         return ""
-    same = isinstance(test, ast.If) and isinstance(test.test, ast.Name) and test.test.id == s.target.id
-    return s.target.id if same else ""
+    tests = isinstance(test, ast.If) and isinstance(test.test, ast.Name) and test.test.id == s.target.id
+    return s.target.id if tests else ""
 
 
 def _replaced(body: list[ast.stmt], names: set[str]) -> list[ast.stmt]:

@@ -70,29 +70,29 @@ def _uniform(value: Constant) -> Constant:
 
 
 def _evaluate(node: ast.expr, name: Callable[[ast.Name], Constant]) -> Constant:
-    again = lambda n: _evaluate(n, name)  # noqa: E731  (short, used ten times)
+    value = lambda n: _evaluate(n, name)  # noqa: E731  (short, used ten times)
     match node:
         case ast.Constant(value=bool() | int() | float()):
             return node.value
         case ast.Name():
             return name(node)
         case ast.Tuple():
-            return tuple(again(e) for e in node.elts)
+            return tuple(value(e) for e in node.elts)
         case ast.UnaryOp(op=ast.USub()):
-            return -again(node.operand)
+            return -value(node.operand)
         case ast.UnaryOp(op=ast.UAdd()):
-            return +again(node.operand)
+            return +value(node.operand)
         case ast.UnaryOp(op=ast.Not()):
-            return not again(node.operand)
+            return not value(node.operand)
         case ast.BinOp() if type(node.op) in _ANY:
-            return _limited(node.op, again(node.left), again(node.right), _ANY)
+            return _limited(node.op, value(node.left), value(node.right), _ANY)
         case ast.BoolOp():
-            parts = (again(v) for v in node.values)
+            parts = (value(v) for v in node.values)
             return all(parts) if isinstance(node.op, ast.And) else any(parts)
         case ast.Compare() if all(type(op) in _COMPARE for op in node.ops):
-            return _compare(node.ops, [again(n) for n in (node.left, *node.comparators)])
+            return _compare(node.ops, [value(n) for n in (node.left, *node.comparators)])
         case ast.Subscript():
-            table, index = again(node.value), again(node.slice)
+            table, index = value(node.value), value(node.slice)
             if not isinstance(table, tuple) or type(index) is not int or index < 0:
                 raise TypeError("only a tuple has entries, counted from 0 by an integer")
             return table[index]
@@ -101,9 +101,9 @@ def _evaluate(node: ast.expr, name: Callable[[ast.Name], Constant]) -> Constant:
         case ast.Attribute(value=ast.Name(id="math")) if isinstance(getattr(math, node.attr, None), float):
             return getattr(math, node.attr)
         case ast.Call(func=ast.Name(id=("min" | "max" | "len") as f), keywords=[]):
-            return _SIZED[f](*(again(a) for a in node.args))
+            return _SIZED[f](*(value(a) for a in node.args))
         case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=f), keywords=[]) if f in _MATH:
-            return getattr(math, f)(*(again(a) for a in node.args))
+            return getattr(math, f)(*(value(a) for a in node.args))
     return fail(
         "K001", node, f"'{ast.unparse(node)}' is not a constant expression", "see the forms of module constants"
     )
@@ -178,19 +178,19 @@ def _comparison(node: ast.Compare, real: str) -> ast.expr:
 
 def _logic(node: ast.BoolOp, real: str) -> ast.expr:
     """Fold ``and`` and ``or``: operands have no effects, so a constant one decides the whole or can be left out."""
-    decisive = isinstance(node.op, ast.Or)
+    dominant = isinstance(node.op, ast.Or)
     rest = []
     for v in node.values:
         value = value_of(v)
-        if value is decisive:
-            return literal(decisive, node)
-        if value is not (not decisive):
+        if value is dominant:
+            return literal(dominant, node)
+        if value is not (not dominant):
             rest.append(v)
     if len(rest) == len(node.values):
         return node
     if len(rest) > 1:
         return changed(node, values=rest)
-    return rest[0] if rest else literal(not decisive, node)
+    return rest[0] if rest else literal(not dominant, node)
 
 
 def _call(node: ast.Call, real: str) -> ast.expr:
@@ -201,8 +201,8 @@ def _call(node: ast.Call, real: str) -> ast.expr:
             return literal(len(table_of(node.args[0])), node)
         values = [value_of(a) for a in node.args]
         if node.func.id in ("min", "max") and len(values) > 1 and type(values[0]) in (int, float):
-            same = all(type(v) is type(values[0]) for v in values)
-            return literal(_SIZED[node.func.id](values), node) if same else node
+            uniform = all(type(v) is type(values[0]) for v in values)
+            return literal(_SIZED[node.func.id](values), node) if uniform else node
         if node.func.id == "int" and len(values) == 1 and isinstance(values[0], float):
             return literal(int(values[0]), node)
         return node

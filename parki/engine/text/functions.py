@@ -90,12 +90,16 @@ class FunctionText:
         main, values = self.definitions[0], dict(self.counts) | dict(self.constants)
         texts = [HEAD, *(f"{line}\n" for line in self.imports), "\nreal = pk.double\n"]
         texts += [f"{name} = {value!r}\n" for name, value in values.items()]
-        nowhere = Loc(main.display, main.first, 0)
-        places = [nowhere] * "".join(texts).count("\n")
-        for one in self.definitions:
-            lines = one.text.split("\n")
+        no_place = Loc(main.display, main.first, 0)
+        places = [no_place] * "".join(texts).count("\n")
+        for passage in self.definitions:
+            lines = passage.text.split("\n")
             texts += ["\n\n", *(f"{line}\n" for line in lines)]
-            places += [nowhere, nowhere, *(Loc(one.display, one.first + k, one.indent) for k in range(len(lines)))]
+            places += [
+                no_place,
+                no_place,
+                *(Loc(passage.display, passage.first + k, passage.indent) for k in range(len(lines))),
+            ]
         return texts, places
 
     def __str__(self) -> str:
@@ -123,8 +127,8 @@ def read(function: types.FunctionType, argument: str) -> FunctionText:
     """
     reader = _Reader(argument)
     reader.function(function, function.__name__)
-    known = inspect.unwrap(function).__globals__
-    counts = tuple((name, known[name]) for name in COUNTS if type(known.get(name)) is int)
+    names = inspect.unwrap(function).__globals__
+    counts = tuple((name, names[name]) for name in COUNTS if type(names.get(name)) is int)
     numbers = tuple(reader.constants.items())
     return FunctionText(function.__name__, tuple(reader.definitions), tuple(sorted(reader.imports)), numbers, counts)
 
@@ -159,43 +163,43 @@ class _Reader:
         self._seen[name] = function
         definition, names = self._definition(function, name)
         self.definitions.append(definition)
-        known = function.__globals__
-        for used in names:
-            if used in PROVIDED or used == name:
+        module_names = function.__globals__
+        for global_name in names:
+            if global_name in PROVIDED or global_name == name:
                 continue
-            if used in known:
-                self._name(used, known[used], name)
-            elif used == SWITCH:
-                self._constant(used, False)
+            if global_name in module_names:
+                self._name(global_name, module_names[global_name], name)
+            elif global_name == SWITCH:
+                self._constant(global_name, False)
 
     def _definition(self, function: types.FunctionType, name: str) -> tuple[Passage, list[str]]:
         """Return the text of a function, and the names of its module that it reads."""
         code, argument = function.__code__, self.argument
-        where = _place(code.co_filename)
-        found = f"{argument} is the function '{name}' of {where}:{code.co_firstlineno}"
+        file = _place(code.co_filename)
+        subject = f"{argument} is the function '{name}' of {file}:{code.co_firstlineno}"
         if function.__name__ == "<lambda>":
-            raise ValueError(f"{argument} is a lambda of {where}:{code.co_firstlineno}; {EXPECTED}.")
+            raise ValueError(f"{argument} is a lambda of {file}:{code.co_firstlineno}; {EXPECTED}.")
         if function.__name__ != name:
-            raise ValueError(f"{found}, which is made as '{function.__name__}'; expected the same name.")
+            raise ValueError(f"{subject}, which is made as '{function.__name__}'; expected the same name.")
         if code.co_freevars:
             names = ", ".join(f"'{n}'" for n in code.co_freevars)
-            raise ValueError(f"{found}, which reads {names} of the function around it; expected names of the module.")
+            raise ValueError(f"{subject}, which reads {names} of the function around it; expected names of the module.")
         linecache.checkcache(code.co_filename)
         try:
             source = inspect.getsource(function)
         except (OSError, TypeError):
-            raise ValueError(f"{found}, of which there is no source; {EXPECTED}.") from None
+            raise ValueError(f"{subject}, of which there is no source; {EXPECTED}.") from None
         text = textwrap.dedent(source)
         try:
             tree = parsed(text)
-            same = _alike(compile(text, "text", "exec"), code)
+            unchanged = _alike(compile(text, "text", "exec"), code)
         except SyntaxError:
-            same = False
-        if not same or not isinstance(tree.body[0], ast.FunctionDef):
-            raise ValueError(f"{found}, but other text stands there now; expected the text that it was made from.")
-        kept = self._without_imports(text, tree.body[0])
+            unchanged = False
+        if not unchanged or not isinstance(tree.body[0], ast.FunctionDef):
+            raise ValueError(f"{subject}, but other text stands there now; expected the text that it was made from.")
+        passage = self._without_imports(text, tree.body[0])
         indent = len(source) - len(source.lstrip())
-        return Passage(kept, where, code.co_firstlineno, indent), _globals(text)
+        return Passage(passage, file, code.co_firstlineno, indent), _globals(text)
 
     def _without_imports(self, text: str, node: ast.FunctionDef) -> str:
         """Return a function's text without its imports of parki's kernels, which kernel files have at the top."""
@@ -224,25 +228,25 @@ class _Reader:
 
     def _constant(self, name: str, value: Value) -> None:
         if repr(self.constants.setdefault(name, value)) != repr(value):
-            found = f"{self.constants[name]!r} and {value!r}"
-            raise ValueError(f"{self.argument}: '{name}' is {found} in two modules; expected one value.")
+            values = f"{self.constants[name]!r} and {value!r}"
+            raise ValueError(f"{self.argument}: '{name}' is {values} in two modules; expected one value.")
 
 
 def _globals(text: str) -> list[str]:
     """Return the module-level names that a function refers to, in alphabetical order."""
-    found: set[str] = set()
+    names: set[str] = set()
     tables = list(symtable.symtable(text, "text", "exec").get_children())
     while tables:
         table = tables.pop()
-        found |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
+        names |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
         tables += table.get_children()
-    return sorted(found)
+    return sorted(names)
 
 
 def _alike(module: types.CodeType, code: types.CodeType) -> bool:
     """Tell whether a module's only function with the name of `code` compiles to the same code."""
-    made = [c for c in module.co_consts if isinstance(c, types.CodeType) and c.co_name == code.co_name]
-    return len(made) == 1 and _doing(made[0]) == _doing(code)
+    candidates = [c for c in module.co_consts if isinstance(c, types.CodeType) and c.co_name == code.co_name]
+    return len(candidates) == 1 and _doing(candidates[0]) == _doing(code)
 
 
 def _doing(code: types.CodeType) -> tuple[Any, ...]:
@@ -268,9 +272,9 @@ def _number(value: object) -> Value | None:
 def _place(filename: str) -> str:
     """Return the name of a file, or of a notebook's cell as its tracebacks call it: ``Cell In[3]``."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)(filename)
-    if named is not None:
-        return " ".join(named)
+    words = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)(filename)
+    if words is not None:
+        return " ".join(words)
     short = os.path.relpath(filename) if os.path.isabs(filename) and filename.startswith(os.getcwd() + os.sep) else ""
     return short or filename
 
@@ -292,9 +296,9 @@ def placed(tree: ast.Module, places: list[Loc], name: str) -> None:
         if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name):
             part.value.id = GENERIC.get(part.value.id, part.value.id)
         if isinstance(part, ast.expr | ast.stmt | ast.arg):
-            at = places[part.lineno - 1]
-            part.lineno, part.col_offset = at.line, part.col_offset + at.col
-            part.origin = at.file  # type: ignore[union-attr]
+            place = places[part.lineno - 1]
+            part.lineno, part.col_offset = place.line, part.col_offset + place.col
+            part.origin = place.file  # type: ignore[union-attr]
 
 
 def untyped(function: ast.FunctionDef) -> bool:
@@ -302,25 +306,25 @@ def untyped(function: ast.FunctionDef) -> bool:
     return function.returns is None and not any(a.annotation for a in function.args.args)
 
 
-def typed(function: ast.FunctionDef, like: ast.FunctionDef) -> ast.FunctionDef:
+def typed(function: ast.FunctionDef, model: ast.FunctionDef) -> ast.FunctionDef:
     """Return a function without types with the types of another function, which has as many arguments."""
-    given, wanted = function.args.args, like.args.args
-    arguments = [changed(a, annotation=b.annotation) for a, b in zip(given, wanted, strict=True)]
-    return changed(function, args=changed(function.args, args=arguments), returns=like.returns)
+    own_arguments, arguments_of_model = function.args.args, model.args.args
+    arguments = [changed(a, annotation=b.annotation) for a, b in zip(own_arguments, arguments_of_model, strict=True)]
+    return changed(function, args=changed(function.args, args=arguments), returns=model.returns)
 
 
 def _guess(function: ast.FunctionDef) -> None:
-    inside = list(ast.walk(function))
-    lists = {n.value.id for n in inside if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)}
+    nodes = list(ast.walk(function))
+    lists = {n.value.id for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)}
     for a in function.args.args:
         a.annotation = _at(function, "List[real]" if a.arg in lists else "real")
-    gives = any(isinstance(n, ast.Return) and n.value is not None for n in inside)
-    function.returns = _at(function, "real" if gives else "None")
+    has_value = any(isinstance(n, ast.Return) and n.value is not None for n in nodes)
+    function.returns = _at(function, "real" if has_value else "None")
 
 
 def _at(function: ast.FunctionDef, text: str) -> ast.expr:
     """Return an expression at the place of a function."""
-    made = ast.parse(text, mode="eval").body
-    for node in ast.walk(made):
+    expression = ast.parse(text, mode="eval").body
+    for node in ast.walk(expression):
         ast.copy_location(node, function)
-    return made
+    return expression

@@ -34,8 +34,8 @@ PREDEFINED = frozenset("linux unix i386 int32_t int64_t uint8_t uint16_t uint64_
 
 def is_reserved(name: str) -> bool:
     """Return whether generated C++ cannot have a variable of this name."""
-    begins = name.lower().startswith("pk") or (name[:1] == "_" and name[1:2].isupper())
-    return begins or name in CPP_KEYWORDS or name in PREDEFINED
+    prefixed = name.lower().startswith("pk") or (name[:1] == "_" and name[1:2].isupper())
+    return prefixed or name in CPP_KEYWORDS or name in PREDEFINED
 
 
 # A function of the kernel with one of these names would replace the C function that pk.NAME calls (part A.4).

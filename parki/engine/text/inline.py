@@ -35,19 +35,19 @@ class Inliner:
                 fail("K001", node, f"inline function '{name}' is called inside an expression", advice)
         if call is not None:
             return self._expanded(s, call, visible)
-        inside = visible
+        names = visible
         if isinstance(s, ast.FunctionDef):
-            inside = visible | {a.arg for a in s.args.args}
+            names = visible | {a.arg for a in s.args.args}
         elif isinstance(s, ast.For):
-            inside = visible | {s.target.id}
-        blocks = {b: self.block(getattr(s, b), inside) for b in ("body", "orelse") if getattr(s, b, None)}
+            names = visible | {s.target.id}
+        blocks = {b: self.block(getattr(s, b), names) for b in ("body", "orelse") if getattr(s, b, None)}
         if "body" in blocks and not blocks["body"]:
             blocks["body"] = [place(ast.Pass(), s)]
         return [changed(s, **blocks)] if blocks else [s]
 
     def _expanded(self, s: ast.stmt, call: ast.Call, visible: set[str]) -> list[ast.stmt]:
         routine = self.inline[callee(call)]
-        before, rewriter = self._bound(routine, call)
+        declarations, rewriter = self._bound(routine, call)
         body = routine.body
         values: list[ast.expr] = []
         if isinstance(body[-1], ast.Return):
@@ -56,7 +56,7 @@ class Inliner:
             if result is not None:
                 results = result.elts if isinstance(result, ast.Tuple) else [result]
                 values = [rewriter.expr(v) for v in results]
-        out = before + [n for n in rewriter.block(body) if not isinstance(n, ast.Pass)]
+        out = declarations + [n for n in rewriter.block(body) if not isinstance(n, ast.Pass)]
         if isinstance(s, ast.Expr):
             return out
         if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Tuple):
@@ -76,7 +76,7 @@ class Inliner:
         if len(call.args) != len(routine.params) or any(isinstance(a, ast.Starred) for a in call.args):
             fail("K004", call, f"'{name}' takes {len(routine.params)} arguments, found {len(call.args)}")
         names: dict[str, str | ast.expr] = {}
-        before: list[ast.stmt] = []
+        declarations: list[ast.stmt] = []
         for p, arg in zip(routine.params, call.args, strict=True):
             kind = by_name(p.annotation)
             if kind:
@@ -90,10 +90,10 @@ class Inliner:
                 names[p.arg] = arg
             else:
                 local = names[p.arg] = self.names.fresh(p.arg)
-                before.append(declare(local, p.annotation, arg))
+                declarations.append(declare(local, p.annotation, arg))
         for local in sorted(bound_names(routine.body)):
             names[local] = self.names.fresh(local)
-        return before, Rewriter(self.real, names)
+        return declarations, Rewriter(self.real, names)
 
     def _unpacked(self, s: ast.Assign, routine: Routine, values: list[ast.expr], visible: set[str]) -> list[ast.stmt]:
         """Return ``a, b = f(…)`` as one statement per name; a name that is not declared yet is declared here."""

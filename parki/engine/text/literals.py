@@ -82,13 +82,13 @@ class _Hoist(Rewriter):
     def _of_any(self, nodes: Iterable[ast.expr]) -> str:
         return next(filter(None, map(self.type_of, nodes)), "")
 
-    def _as(self, want: str, node: ast.expr) -> ast.expr:
-        """Rewrite `node` where a value of type `want` is expected."""
-        outer, self._want = self._want, want
+    def _as(self, type_: str, node: ast.expr) -> ast.expr:
+        """Rewrite `node` where a value of type `type_` is expected."""
+        type_outside, self._want = self._want, type_
         try:
             return self.expr(node)
         finally:
-            self._want = outer
+            self._want = type_outside
 
     def expr(self, node: ast.expr) -> ast.expr:
         value = value_of(node)
@@ -100,8 +100,8 @@ class _Hoist(Rewriter):
                 left, *right = (self._as(self._of_any(operands), n) for n in operands)
                 return changed(node, left=left, comparators=right)
             case ast.BinOp():
-                want = self.type_of(node) or self._want
-                return changed(node, left=self._as(want, node.left), right=self._as(want, node.right))
+                type_ = self.type_of(node) or self._want
+                return changed(node, left=self._as(type_, node.left), right=self._as(type_, node.right))
             case ast.Call():
                 return self._call(node)
             case ast.Subscript():
@@ -113,16 +113,16 @@ class _Hoist(Rewriter):
     def _call(self, node: ast.Call) -> ast.expr:
         cast = value_of(node.func)
         if isinstance(cast, PkType):
-            want = self._of_any(node.args) or real_name(node.func)
+            type_ = self._of_any(node.args) or real_name(node.func)
         elif _is_pk(node.func):
-            want = self._of_any(node.args) or self._want
+            type_ = self._of_any(node.args) or self._want
         else:
-            want = self._of_any(node.args)
-        wants = [want] * len(node.args)
+            type_ = self._of_any(node.args)
+        types = [type_] * len(node.args)
         if callee(node):
-            wants = [real_name(p.annotation) for p in self.functions[callee(node)].params]
-            wants += [""] * (len(node.args) - len(wants))
-        return changed(node, args=[self._as(w, a) for w, a in zip(wants, node.args, strict=False)])
+            types = [real_name(p.annotation) for p in self.functions[callee(node)].params]
+            types += [""] * (len(node.args) - len(types))
+        return changed(node, args=[self._as(w, a) for w, a in zip(types, node.args, strict=False)])
 
     def _local(self, value: float, node: ast.expr) -> ast.Name:
         key = repr(value)

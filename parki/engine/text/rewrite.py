@@ -113,13 +113,13 @@ class Rewriter:
         """Return the statements that replace `s`."""
         rule = self._rules.get(type(s))
         if rule is None:
-            what, advice = CONSTRUCTS.get(type(s).__name__, (type(s).__name__, ""))
-            fail("K001", s, f"{what} is not in the workunit subset", advice)
+            construct, advice = CONSTRUCTS.get(type(s).__name__, (type(s).__name__, ""))
+            fail("K001", s, f"{construct} is not in the workunit subset", advice)
         return rule(s)
 
-    def filled(self, body: list[ast.stmt], like: ast.stmt) -> list[ast.stmt]:
+    def filled(self, body: list[ast.stmt], model: ast.stmt) -> list[ast.stmt]:
         """Rewrite a block that has to have a statement."""
-        return self.block(body) or [place(ast.Pass(), like)]
+        return self.block(body) or [place(ast.Pass(), model)]
 
     def simple(self, s: ast.stmt) -> list[ast.stmt]:
         """Rewrite a statement whose parts are only read."""

@@ -49,8 +49,8 @@ class Routine:
         if self.returns is None or (isinstance(self.returns, ast.Constant) and self.returns.value is None):
             return []
         if isinstance(self.returns, ast.Subscript) and ast.unparse(self.returns.value) in ("Tuple", "tuple"):
-            inside = self.returns.slice
-            return list(inside.elts) if isinstance(inside, ast.Tuple) else [inside]
+            types = self.returns.slice
+            return list(types.elts) if isinstance(types, ast.Tuple) else [types]
         return [self.returns]
 
 
@@ -69,24 +69,24 @@ class Routines:
         self._open: list[str] = []
         self.workunit = self._build(WORKUNIT, program.main, program.workunit)
 
-    def request(self, found: Definition, call: ast.Call) -> str:
+    def request(self, definition: Definition, call: ast.Call) -> str:
         """Return the id of a function, which is built on its first call."""
-        node = found.source.functions[found.name]
-        name = f"{found.name}@{found.source.key}"
+        node = definition.source.functions[definition.name]
+        name = f"{definition.name}@{definition.source.key}"
         if name in self._open:
-            fail("K020", call, f"function '{found.name}' calls itself", "Write a loop")
+            fail("K020", call, f"function '{definition.name}' calls itself", "Write a loop")
         if name not in self.found:
             self._open.append(name)
-            self.found[name] = self._build(name, found.source, node)
+            self.found[name] = self._build(name, definition.source, node)
             self._open.pop()
         return name
 
     def _build(self, name: str, source: Source, node: ast.FunctionDef) -> Routine:
         filler = _Filler(self, source, node)
         args = filler.arguments(node.args)
-        returns = node.returns and filler.expr(node.returns)
+        result = node.returns and filler.expr(node.returns)
         body = filler.filled(named_conditions_in_place(node.body), node)
-        routine = Routine(name, source, node, args, returns, body)
+        routine = Routine(name, source, node, args, result, body)
         if name == WORKUNIT:
             filler.bound = {"p"}
             routine.decorator = decorator(node.decorator_list[0], filler)
@@ -108,33 +108,33 @@ class _Filler(Rewriter):
     def name(self, node: ast.Name) -> ast.expr:
         if node.id in self.bound:
             return node
-        found = self.routines.program.find(self.source, node.id)
-        if found is None:
+        definition = self.routines.program.find(self.source, node.id)
+        if definition is None:
             if self.function and node.id not in KNOWN:
                 fail("K003", node, f"unknown name '{node.id}' in function '{self.function}'", "Pass it as a parameter")
             return node
-        if found.kind == "function":
+        if definition.kind == "function":
             fail("K001", node, f"function '{node.id}' is used without a call")
-        value = self.routines.program.value(found)
+        value = self.routines.program.value(definition)
         return changed(node, table=value) if isinstance(value, tuple) else literal(value, node)
 
     def parts(self, node: ast.AST) -> ast.AST:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in self.bound:
-            found = self.routines.program.find(self.source, node.func.id)
-            if found is not None and found.kind == "function":
+            definition = self.routines.program.find(self.source, node.func.id)
+            if definition is not None and definition.kind == "function":
                 for k in node.keywords:
                     fail("K008", k.value, f"keyword argument '{k.arg}' of '{node.func.id}'", "Pass it by position")
-                func = place(ast.Name(id=self.routines.request(found, node), ctx=ast.Load()), node.func)
+                func = place(ast.Name(id=self.routines.request(definition, node), ctx=ast.Load()), node.func)
                 return changed(node, func=func, args=[self.expr(a) for a in node.args])
         return super().parts(node)
 
     def inner(self, s: ast.FunctionDef) -> list[ast.stmt]:
-        outer = self.bound
-        self.bound = outer | {a.arg for a in s.args.args} | bound_names(s.body, into_defs=False)
+        bound_outside = self.bound
+        self.bound = bound_outside | {a.arg for a in s.args.args} | bound_names(s.body, into_defs=False)
         try:
             return super().inner(s)
         finally:
-            self.bound = outer
+            self.bound = bound_outside
 
 
 # Inline functions ----------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def _check_inline(r: Routine) -> None:
             fail("K011", s, f"parameter '{p}' is assigned", "Parameters are read-only: use a local")
     last = r.body[-1]
     value = last.value if isinstance(last, ast.Return) else None
-    found = 0 if value is None else len(value.elts) if isinstance(value, ast.Tuple) else 1
-    if found != len(r.result_types()):
+    number = 0 if value is None else len(value.elts) if isinstance(value, ast.Tuple) else 1
+    if number != len(r.result_types()):
         expected = len(r.result_types())
-        fail("K020", last, f"function '{name}' returns {found} values, expected {expected} by its annotation")
+        fail("K020", last, f"function '{name}' returns {number} values, expected {expected} by its annotation")

@@ -24,11 +24,11 @@ def decorator(node: ast.expr, filler: Rewriter) -> str:
 def _entry(node: ast.expr, filler: Rewriter) -> str:
     match node:
         case ast.Tuple(elts=[kind, ast.Lambda(args=ast.arguments(args=[ast.arg(arg="p")]), body=size)]):
-            unit, halved = _unit(filler.expr(kind))
-            if halved:
-                one = place(ast.Constant(value=1), size)
+            unit, rounded = _unit(filler.expr(kind))
+            if rounded:
+                unit_size = place(ast.Constant(value=1), size)
                 two = place(ast.Constant(value=2), size)
-                size = place(ast.BinOp(left=size, op=ast.Add(), right=one), size)
+                size = place(ast.BinOp(left=size, op=ast.Add(), right=unit_size), size)
                 size = place(ast.BinOp(left=size, op=ast.FloorDiv(), right=two), size)
             return f"({unit}, lambda p: {ast.unparse(filler.expr(size))})"
     return fail("K018", node, f"scratch entry '{ast.unparse(node)}'", "Write (real, lambda p: size)")

@@ -98,9 +98,9 @@ class Program:
         self._slots, self._used = slots, set()
         self._values: dict[tuple[str, str], Constant] = {}
         if workunit not in self.main.workunits:
-            near = ", ".join(self.main.workunits) or "none"
-            where = Loc(place.display, 1)
-            raise KernelError("K021", where, f"no workunit '{workunit}' in this file", f"Its workunits: {near}")
+            names = ", ".join(self.main.workunits) or "none"
+            head = Loc(place.display, 1)
+            raise KernelError("K021", head, f"no workunit '{workunit}' in this file", f"Its workunits: {names}")
         self.workunit = self.main.workunits[workunit]
         self._load(self.main, place, ())
         self._check_slots()
@@ -113,10 +113,10 @@ class Program:
         self.sources[source.key] = source
         self.places[place] = source.stamp
         path = (*path, source.key)
-        replaced, moved = self._replacements(source)
+        targets, places = self._replacements(source)
         for item in source.imports.values():
             old = package_place(item.module)
-            new, name = replaced.get(item.local, (moved.get(old.key, old), item.name))
+            new, name = targets.get(item.local, (places.get(old.key, old), item.name))
             target = read(new, loc(item.node))
             if target.key in path:
                 chain = " → ".join(self.sources[k].display for k in (*path[path.index(target.key) :], target.key))
@@ -129,30 +129,30 @@ class Program:
 
     def _replacements(self, source: Source) -> tuple[dict[str, tuple[KernelLocation, str]], dict[str, KernelLocation]]:
         """Return the new targets of a file's imports: by name for function slots, by file for its other imports."""
-        replaced: dict[str, tuple[KernelLocation, str]] = {}
-        moved: dict[str, KernelLocation] = {}
+        targets: dict[str, tuple[KernelLocation, str]] = {}
+        places: dict[str, KernelLocation] = {}
         for item in source.imports.values():
             if item.local not in self._slots:
                 continue
             old = package_place(item.module)
-            before = read(old, loc(item.node))
-            self.places[old] = before.stamp
-            if item.name not in before.functions:
+            original = read(old, loc(item.node))
+            self.places[old] = original.stamp
+            if item.name not in original.functions:
                 continue
             self._used.add(item.local)
             ref = self._reference(item)
             new = locate(ref.file)
             if new.key == source.key:  # a replacement that wraps the function that it replaces
                 continue
-            replaced[item.local] = new, ref.function or item.name
-            self._same_parameters(item, before, read(new, loc(item.node)), replaced[item.local][1])
-            others = [
+            targets[item.local] = new, ref.function or item.name
+            self._same_parameters(item, original, read(new, loc(item.node)), targets[item.local][1])
+            siblings = [
                 i.local for i in source.imports.values() if i.module == item.module and i.local not in self._slots
             ]
-            if moved.setdefault(old.key, new).key != new.key and others:
-                reason = f"slots replace '{old.display}' by two files, and it is unclear whose '{others[0]}' is meant"
+            if places.setdefault(old.key, new).key != new.key and siblings:
+                reason = f"slots replace '{old.display}' by two files, and it is unclear whose '{siblings[0]}' is meant"
                 fail("K021", item.node, reason)
-        return replaced, moved
+        return targets, places
 
     def _reference(self, item: Import) -> FileRef:
         value = self._slots[item.local]
@@ -171,14 +171,14 @@ class Program:
         if function not in new.functions:
             reason = f"slot '{item.local}': '{new.display}' has no function '{function}'"
             fail("K021", item.node, reason, f"Its functions: {', '.join(new.functions) or 'none'}")
-        like, node = old.functions[item.name], new.functions[function]
+        model, node = old.functions[item.name], new.functions[function]
         node = getattr(node, "untyped", node)
-        if new.title and functions.untyped(node) and len(node.args.args) == len(like.args.args):
-            new.functions[function] = functions.typed(node, like)
+        if new.title and functions.untyped(node) and len(node.args.args) == len(model.args.args):
+            new.functions[function] = functions.typed(node, model)
             new.functions[function].untyped = node  # type: ignore[attr-defined]
-        want, found = _signature(like), _signature(new.functions[function])
-        if want != found:
-            fail("K021", new.functions[function], f"slot '{item.local}': found {found}, expected {want}")
+        expected, signature = _signature(model), _signature(new.functions[function])
+        if expected != signature:
+            fail("K021", new.functions[function], f"slot '{item.local}': found {signature}, expected {expected}")
 
     # Names -----------------------------------------------------------------------------------------------------------
     def find(self, source: Source, name: str) -> Definition | None:
@@ -191,38 +191,44 @@ class Program:
             return self.find(*self._links[source.key, name])
         return None
 
-    def value(self, found: Definition) -> Constant:
+    def value(self, definition: Definition) -> Constant:
         """Return the value of a constant, with slots filled."""
-        key = found.source.key, found.name
+        key = definition.source.key, definition.name
         if key not in self._values:
-            self._values[key] = self._filled(found) if found.name in self._slots else self._default(found)
+            self._values[key] = (
+                self._filled(definition) if definition.name in self._slots else self._default(definition)
+            )
         return self._values[key]
 
-    def _default(self, found: Definition) -> Constant:
+    def _default(self, definition: Definition) -> Constant:
         """Return the value of a constant by its own file, from constants above it and imports."""
-        source, position = found.source, found.source.order[found.name]
+        source, position = definition.source, definition.source.order[definition.name]
 
         def earlier(node: ast.Name) -> Constant:
-            meant = self.find(source, node.id)
-            if meant is None or meant.kind != "constant" or source.order[node.id] >= position:
+            definition = self.find(source, node.id)
+            if definition is None or definition.kind != "constant" or source.order[node.id] >= position:
                 fail("K003", node, f"unknown name '{node.id}' in a constant expression", "Define it above")
-            return self.value(meant)
+            return self.value(definition)
 
-        return evaluate(source.constants[found.name], earlier)
+        return evaluate(source.constants[definition.name], earlier)
 
-    def _filled(self, found: Definition) -> Constant:
+    def _filled(self, definition: Definition) -> Constant:
         """Return the slot's value for a constant, which must be of the kind of the default."""
-        asked = self._slots[found.name]
+        request = self._slots[definition.name]
         try:
-            default = self._default(found)
+            default = self._default(definition)
         except KernelError as e:
             if e.code != "K021":
                 raise
             default = None  # no default under these slots: any kind will do
-        value = _of_kind(asked, default)
+        value = _of_kind(request, default)
         if value is None:
             kind = "a constant" if default is None else "a " + _kind(default)
-            fail("K021", found.source.constants[found.name], f"slot '{found.name}' is {kind}, found {printable(asked)}")
+            fail(
+                "K021",
+                definition.source.constants[definition.name],
+                f"slot '{definition.name}' is {kind}, found {printable(request)}",
+            )
         return value
 
     def _check_slots(self) -> None:
@@ -236,10 +242,10 @@ class Program:
                 self._unknown(name)
 
     def _unknown(self, name: str) -> NoReturn:
-        known = {n for s in self.sources.values() for n in s.constants}
-        known |= {n for s in self.sources.values() for n, i in s.imports.items() if self.find(s, n).kind == "function"}
-        near = difflib.get_close_matches(name, sorted(known), n=1)
-        advice = f"Did you mean '{near[0]}'?" if near else f"Slots: {', '.join(sorted(known)) or 'none'}"
+        names = {n for s in self.sources.values() for n in s.constants}
+        names |= {n for s in self.sources.values() for n, i in s.imports.items() if self.find(s, n).kind == "function"}
+        matches = difflib.get_close_matches(name, sorted(names), n=1)
+        advice = f"Did you mean '{matches[0]}'?" if matches else f"Slots: {', '.join(sorted(names)) or 'none'}"
         fail("K021", self.workunit, f"unknown slot '{name}'", advice)
 
     def _real(self) -> str:
@@ -265,22 +271,30 @@ def _kind(value: Constant) -> str:
     return names[type(value)]
 
 
-def _of_kind(asked: Asked, default: Constant | None) -> Constant | None:
-    """Return `asked` as a value of the kind of `default` (None: of any kind), or None if it has another kind."""
-    if isinstance(default, PkType) or (default is None and isinstance(asked, str | PkType)):
-        name = asked.name if isinstance(asked, PkType) else TYPE_NAMES.get(asked) if isinstance(asked, str) else None
-        known = name in TYPE_NAMES.values()
-        same = known and (default is None or (name in REALS) == (default.name in REALS))
-        return PkType(name) if same else None
-    if isinstance(asked, str | FileRef | PkType):
+def _of_kind(request: Asked, default: Constant | None) -> Constant | None:
+    """Return `request` as a value of the kind of `default` (None: of any kind), or None if it has another kind."""
+    if isinstance(default, PkType) or (default is None and isinstance(request, str | PkType)):
+        name = (
+            request.name
+            if isinstance(request, PkType)
+            else TYPE_NAMES.get(request)
+            if isinstance(request, str)
+            else None
+        )
+        is_type = name in TYPE_NAMES.values()
+        matches = is_type and (default is None or (name in REALS) == (default.name in REALS))
+        return PkType(name) if matches else None
+    if isinstance(request, str | FileRef | PkType):
         return None
-    if isinstance(asked, tuple) and not all(isinstance(v, bool | int | float) for v in asked):
+    if isinstance(request, tuple) and not all(isinstance(v, bool | int | float) for v in request):
         return None
-    if any(isinstance(v, float) and not math.isfinite(v) for v in (asked if isinstance(asked, tuple) else (asked,))):
+    if any(
+        isinstance(v, float) and not math.isfinite(v) for v in (request if isinstance(request, tuple) else (request,))
+    ):
         return None
-    if type(default) is float and type(asked) is int:
-        return float(asked)
-    if isinstance(asked, tuple) and isinstance(default, tuple):
-        reals = any(isinstance(v, float) for v in (*asked, *default))
-        return tuple(float(v) for v in asked) if reals else asked
-    return asked if default is None or type(asked) is type(default) else None
+    if type(default) is float and type(request) is int:
+        return float(request)
+    if isinstance(request, tuple) and isinstance(default, tuple):
+        reals = any(isinstance(v, float) for v in (*request, *default))
+        return tuple(float(v) for v in request) if reals else request
+    return request if default is None or type(request) is type(default) else None

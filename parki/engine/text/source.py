@@ -106,9 +106,9 @@ def locate(source: str | os.PathLike | FunctionText) -> KernelLocation:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source is a {type(source).__name__}, expected the name or the path of a kernel file")
     if isinstance(source, os.PathLike) or is_path(source):
-        given = os.fsdecode(source)
-        path = Path(os.path.abspath(given))
-        return KernelLocation(str(path), " ".join(given.splitlines()), path)
+        text = os.fsdecode(source)
+        path = Path(os.path.abspath(text))
+        return KernelLocation(str(path), " ".join(text.splitlines()), path)
     return package_place(source)
 
 
@@ -119,22 +119,22 @@ def is_path(name: str) -> bool:
 
 def package_modules() -> list[str]:
     """Return the names of the package's kernel files, as in ``pair/laplace``."""
-    found, stack = [], [("", kernels_root())]
+    modules, stack = [], [("", kernels_root())]
     while stack:
         prefix, folder = stack.pop()
         for item in folder.iterdir():
             if item.is_dir() and item.name != "__pycache__":
                 stack.append((f"{prefix}{item.name}/", item))
             elif item.name.endswith(".py") and item.name != "__init__.py":
-                found.append(prefix + item.name.removesuffix(".py"))
-    return sorted(found)
+                modules.append(prefix + item.name.removesuffix(".py"))
+    return sorted(modules)
 
 
 _parsed: dict[tuple[str, str], Source] = {}
 
 
-def read(place: KernelLocation, asked: Loc | None = None) -> Source:
-    """Return the parsed file at `place`; `asked` is the place of the request, for messages about a missing file.
+def read(place: KernelLocation, origin: Loc | None = None) -> Source:
+    """Return the parsed file at `place`; `origin` is the place of the request, for messages about a missing file.
 
     Raises
     ------
@@ -142,16 +142,16 @@ def read(place: KernelLocation, asked: Loc | None = None) -> Source:
         K021: no such file.  K001: not UTF-8, not Python, or a module-level form that is not allowed.
     """
     stamp = place.stamp()
-    known = _parsed.get((place.key, place.display))
-    if known is not None and known.stamp == stamp:
-        return known
+    entry = _parsed.get((place.key, place.display))
+    if entry is not None and entry.stamp == stamp:
+        return entry
     try:
         text = _text(place.path)
     except UnicodeDecodeError as e:
         raise KernelError("K001", Loc(place.display, 1), f"not UTF-8 text: {e.reason} at byte {e.start}") from None
     except OSError as e:
         reason = f"no kernel file '{place.display}' ({e.strerror})"
-        raise KernelError("K021", asked or Loc(place.display, 1), reason, _suggestion(place)) from None
+        raise KernelError("K021", origin or Loc(place.display, 1), reason, _suggestion(place)) from None
     source = _parse(place, stamp, text)
     _parsed[place.key, place.display] = source
     return source
@@ -171,8 +171,8 @@ def constant(module: str, name: str) -> int | float:
 def _suggestion(place: KernelLocation) -> str:
     if not place.display.startswith(config.KERNELS_FOLDER):
         return "Give the path of a kernel file"
-    near = difflib.get_close_matches(place.display[8:-3], package_modules(), n=3, cutoff=0.5)
-    return f"Did you mean {' or '.join(near)}?" if near else "A file of your own is named by a path ending in .py"
+    matches = difflib.get_close_matches(place.display[8:-3], package_modules(), n=3, cutoff=0.5)
+    return f"Did you mean {' or '.join(matches)}?" if matches else "A file of your own is named by a path ending in .py"
 
 
 # Module level --------------------------------------------------------------------------------------------------------
@@ -209,9 +209,9 @@ def _parse(place: KernelLocation, stamp: tuple, text: str) -> Source:
             case ast.FunctionDef():
                 _function(source, node)
             case _:
-                what = ast.unparse(node).splitlines()[0]
+                statement = ast.unparse(node).splitlines()[0]
                 advice = "A kernel file has imports, NAME = constant, @pk.function and @pk.workunit"
-                fail("K001", node, f"'{what}' at module level", advice)
+                fail("K001", node, f"'{statement}' at module level", advice)
     return source
 
 

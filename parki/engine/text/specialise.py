@@ -78,15 +78,15 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
         and K020 where the text is outside L1.  Places are in the L1 files.
     """
     place = locate(source)
-    asked = _normal(place, slots)
-    shown = tuple((name, printable(value)) for name, value in asked.items())
+    requests = _normal(place, slots)
+    shown = tuple((name, printable(value)) for name, value in requests.items())
     # repr, as 1, 1.0 and True are different slots; the working directory, as relative paths depend on it.
-    key = place.key, place.display, workunit, repr(asked), os.getcwd()
+    key = place.key, place.display, workunit, repr(requests), os.getcwd()
     with _lock:
-        known = _cache.get(key)
-    if known is not None and all(p.stamp() == stamp for p, stamp in known[0].items()):
-        return known[1]
-    program = Program(place, workunit, asked)
+        entry = _cache.get(key)
+    if entry is not None and all(p.stamp() == stamp for p, stamp in entry[0].items()):
+        return entry[1]
+    program = Program(place, workunit, requests)
     result = _specialise(program, workunit, shown)
     with _lock:
         _cache[key] = program.places, result
@@ -134,22 +134,22 @@ def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **
     program = Program(place, workunit, _normal(place, slots))
     values = []
     for name in names:
-        meant = program.find(program.main, name)
-        if meant is None or meant.kind != "constant":
+        definition = program.find(program.main, name)
+        if definition is None or definition.kind != "constant":
             raise KernelError("K003", Loc(place.display, 1), f"no constant '{name}' in this file")
-        values.append(program.value(meant))
+        values.append(program.value(definition))
     return tuple(values)
 
 
 def _normal(place: KernelLocation, slots: dict[str, object]) -> dict[str, Asked]:
     """Return the slot values in plain Python, sorted by name."""
-    asked: dict[str, Asked] = {}
+    requests: dict[str, Asked] = {}
     for name, value in sorted(slots.items()):
         try:
-            asked[name] = normal(functions.text_of(value, f"slot '{name}'"))
+            requests[name] = normal(functions.text_of(value, f"slot '{name}'"))
         except TypeError as e:
             raise KernelError("K021", Loc(place.display, 1), f"slot '{name}' is {e}") from None
-    return asked
+    return requests
 
 
 def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], ...]) -> L0:
@@ -158,21 +158,21 @@ def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], .
     names = _function_names(units)
     for unit in units.values():  # callees first
         _lower(unit, units, names, program.real)
-    called = _called(routines.workunit, units)
-    kept = [k for k in routines.found if k in called]
+    callees = _called(routines.workunit, units)
+    function_keys = [k for k in routines.found if k in callees]
     text = TracedText()
     text.add(_header(program, units, shown))
     body = TracedText()
-    used: set[str] = set()
-    for k in (*kept, WORKUNIT):
+    names_used: set[str] = set()
+    for k in (*function_keys, WORKUNIT):
         unit = units[k]
-        final = Rewriter(program.real, {n: names[n] for n in kept}).block(unit.body)
-        used |= {n.id for s in statements(final) for n in expressions(s) if isinstance(n, ast.Name)}
+        final = Rewriter(program.real, {n: names[n] for n in function_keys}).block(unit.body)
+        names_used |= {n.id for s in statements(final) for n in expressions(s) if isinstance(n, ast.Name)}
         body.definition(names[k], unit, final, ast.get_docstring(unit.node) if k == WORKUNIT else None)
     text.add("import pykokkos as pk")
-    if "List" in used:
+    if "List" in names_used:
         text.add("from typing import List")
-    if "math" in used:
+    if "math" in names_used:
         text.add("import math")
     lines, origins = text.lines + body.lines, text.origins + body.origins
     digest = hashlib.blake2b("".join(f"{line}\n" for line in lines[1:]).encode(), digest_size=8).hexdigest()
@@ -190,9 +190,9 @@ def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], .
 def _lower(unit: Routine, units: dict[str, Routine], names: dict[str, str], real: str) -> None:
     """Do steps 7 to 10 and the literals: inline, unroll, split, drop.  Inline functions are only expanded."""
     params = {a.arg for a in unit.params}
-    read = (n for s in statements(unit.body) for n in expressions(s))
-    used = {n.id for n in read if isinstance(n, ast.Name) and table_of(n) is None}
-    local = Names(params | bound_names(unit.body) | used | set(names.values()))
+    nodes = (n for s in statements(unit.body) for n in expressions(s))
+    names_used = {n.id for n in nodes if isinstance(n, ast.Name) and table_of(n) is None}
+    local = Names(params | bound_names(unit.body) | names_used | set(names.values()))
     unit.body = Inliner(units, local, real).block(unit.body, params)
     if not unit.inline:
         unit.body = scalars_only(unit.body, local, real)
@@ -201,36 +201,36 @@ def _lower(unit: Routine, units: dict[str, Routine], names: dict[str, str], real
 
 def _function_names(units: dict[str, Routine]) -> dict[str, str]:
     """Return the L0 names of functions and workunit, by id: their own, or ``file__name`` where that is taken."""
-    taken = {units[WORKUNIT].node.name}
+    reserved = {units[WORKUNIT].node.name}
     for unit in units.values():
-        taken |= bound_names(unit.body) | {a.arg for a in unit.params}
+        reserved |= bound_names(unit.body) | {a.arg for a in unit.params}
     names = {WORKUNIT: units[WORKUNIT].node.name}
     for k, unit in units.items():
         if k == WORKUNIT or unit.inline:
             continue
-        name = wanted = unit.node.name
-        if name in taken:
-            name = wanted = f"{unit.source.stem}__{name}"
+        name = base = unit.node.name
+        if name in reserved:
+            name = base = f"{unit.source.stem}__{name}"
         number = 2
-        while name in taken:
-            name, number = f"{wanted}_{number}", number + 1
-        taken.add(name)
+        while name in reserved:
+            name, number = f"{base}_{number}", number + 1
+        reserved.add(name)
         names[k] = name
     return names
 
 
 def _called(unit: Routine, units: dict[str, Routine]) -> set[str]:
     """Return the ids of the functions that a lowered routine calls, directly or not."""
-    found: set[str] = set()
+    keys: set[str] = set()
     stack = [unit]
     while stack:
         for s in statements(stack.pop().body):
             for n in expressions(s):
                 k = callee(n)
-                if k is not None and k not in found:
-                    found.add(k)
+                if k is not None and k not in keys:
+                    keys.add(k)
                     stack.append(units[k])
-    return found
+    return keys
 
 
 def _header(program: Program, units: dict[str, Routine], shown: tuple[tuple[str, str], ...]) -> str:

@@ -73,15 +73,15 @@ def _same(old: object, new: object) -> bool:
 
 
 # Literals ------------------------------------------------------------------------------------------------------------
-def literal(value: Value | PkType, like: ast.AST) -> ast.expr:
+def literal(value: Value | PkType, model: ast.AST) -> ast.expr:
     """Return the expression for a constant; a negative number is a minus sign and a literal, as in source."""
     if isinstance(value, PkType):
-        base = place(ast.Name(id="pk", ctx=ast.Load()), like)
-        return place(ast.Attribute(value=base, attr=value.name, ctx=ast.Load()), like)
+        base = place(ast.Name(id="pk", ctx=ast.Load()), model)
+        return place(ast.Attribute(value=base, attr=value.name, ctx=ast.Load()), model)
     if value < 0 or (isinstance(value, float) and math.copysign(1.0, value) < 0):
-        positive = place(ast.Constant(value=-value), like)
-        return place(ast.UnaryOp(op=ast.USub(), operand=positive), like)
-    return place(ast.Constant(value=value), like)
+        magnitude = place(ast.Constant(value=-value), model)
+        return place(ast.UnaryOp(op=ast.USub(), operand=magnitude), model)
+    return place(ast.Constant(value=value), model)
 
 
 def value_of(node: ast.AST) -> Value | PkType | None:
@@ -125,17 +125,17 @@ def has_effect(value: ast.expr | None) -> bool:
 # Walks and names -----------------------------------------------------------------------------------------------------
 def statements(block: Iterable[ast.stmt]) -> list[ast.stmt]:
     """Return all statements of a block, nested ones included, in order of text."""
-    found: list[ast.stmt] = []
-    _gather(block, found)
-    return found
+    result: list[ast.stmt] = []
+    _gather(block, result)
+    return result
 
 
-def _gather(block: Iterable[ast.stmt], found: list[ast.stmt]) -> None:
+def _gather(block: Iterable[ast.stmt], result: list[ast.stmt]) -> None:
     for s in block:
-        found.append(s)
+        result.append(s)
         if isinstance(s, NESTING):
             for name in BLOCKS:
-                _gather(getattr(s, name, ()), found)
+                _gather(getattr(s, name, ()), result)
 
 
 def expressions(s: ast.stmt) -> list[ast.AST]:
@@ -201,8 +201,8 @@ def bound_names(block: Iterable[ast.stmt], *, into_defs: bool = True) -> set[str
 class Names:
     """Names of one L0 function or workunit: names that are taken, and locals that specialising made."""
 
-    def __init__(self, taken: Iterable[str]) -> None:
-        self.taken, self.made = set(taken), set()
+    def __init__(self, reserved: Iterable[str]) -> None:
+        self.taken, self.made = set(reserved), set()
         self._next: dict[str, int] = {}
 
     def fresh(self, name: str, first: int = 1) -> str:

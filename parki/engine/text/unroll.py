@@ -57,9 +57,9 @@ class _Arrays:
         stores = (
             n for s in statements(body) if self.all for n in elements(s, self.all) if isinstance(n.ctx, ast.Store)
         )
-        written = {n.value.id for n in stores}
+        stored = {n.value.id for n in stores}
         variable = {s.target.id for s in lists if any(value_of(v) is None for v in _entries(s))}
-        self.tables = self.all - written - variable
+        self.tables = self.all - stored - variable
         self.arrays = self.all - self.tables
 
 
@@ -105,9 +105,9 @@ class _Unroller(Rewriter):
             fail("K021", stop, "break or continue in a loop that is unrolled", "Its index subscripts a local array")
         self.depth += 1
         out: list[ast.stmt] = []
-        own, count = sorted(_declared(s.body)), 0
+        locals_, count = sorted(_declared(s.body)), 0
         for turn in turns:
-            names: dict[str, str | ast.expr] = {b: self.locals.fresh(b) for b in own}
+            names: dict[str, str | ast.expr] = {b: self.locals.fresh(b) for b in locals_}
             for old, new in names.items():
                 if old in self.arrays:
                     self.arrays.add(new)
@@ -124,33 +124,38 @@ class _Unroller(Rewriter):
 
     def _indexes(self, s: ast.For) -> bool:
         """Return whether the index, or a local computed from it, subscripts a local array in the loop."""
-        derived = {s.target.id}
-        for inner in statements(s.body):
-            if any(_reads(n.slice, derived) for n in elements(inner, self.arrays)):
+        dependents = {s.target.id}
+        for statement in statements(s.body):
+            if any(_reads(n.slice, dependents) for n in elements(statement, self.arrays)):
                 return True
-            source = inner.iter if isinstance(inner, ast.For) else getattr(inner, "value", None)
-            if isinstance(inner, ast.For | ast.AnnAssign) and source is not None and _reads(source, derived):
-                derived |= assigned(inner)
+            source = statement.iter if isinstance(statement, ast.For) else getattr(statement, "value", None)
+            if isinstance(statement, ast.For | ast.AnnAssign) and source is not None and _reads(source, dependents):
+                dependents |= assigned(statement)
         return False
 
 
 def _declared(body: list[ast.stmt]) -> set[str]:
     """Return the names that a body declares, at any depth; names that it only assigns are declared around it."""
-    found: set[str] = set()
+    names: set[str] = set()
     for s in statements(body):
         if isinstance(s, ast.AnnAssign | ast.For | ast.FunctionDef):
-            found |= assigned(s)
+            names |= assigned(s)
         if isinstance(s, ast.FunctionDef):
-            found |= {a.arg for a in s.args.args}
-    return found
+            names |= {a.arg for a in s.args.args}
+    return names
 
 
-def _turns(it: ast.expr, rewriter: Rewriter) -> range | None:
+def _turns(iterator: ast.expr, rewriter: Rewriter) -> range | None:
     """Return the values of a loop index with constant bounds, else None."""
-    it = rewriter.expr(it)
-    if not (isinstance(it, ast.Call) and isinstance(it.func, ast.Name) and it.func.id == "range" and not it.keywords):
+    iterator = rewriter.expr(iterator)
+    if not (
+        isinstance(iterator, ast.Call)
+        and isinstance(iterator.func, ast.Name)
+        and iterator.func.id == "range"
+        and not iterator.keywords
+    ):
         return None
-    values = [value_of(a) for a in it.args]
+    values = [value_of(a) for a in iterator.args]
     if not 1 <= len(values) <= 3 or any(type(v) is not int for v in values) or (len(values) == 3 and values[2] == 0):
         return None
     return range(*values)
@@ -162,9 +167,9 @@ def _leaves(body: Iterable[ast.stmt]) -> ast.stmt | None:
         if isinstance(s, ast.Break | ast.Continue):
             return s
         if not isinstance(s, ast.For | ast.While | ast.FunctionDef):
-            found = _leaves([*getattr(s, "body", ()), *getattr(s, "orelse", ())])
-            if found is not None:
-                return found
+            exit_statement = _leaves([*getattr(s, "body", ()), *getattr(s, "orelse", ())])
+            if exit_statement is not None:
+                return exit_statement
     return None
 
 
@@ -175,18 +180,18 @@ def _reads(node: ast.expr, names: set[str]) -> bool:
 def _propagated(body: list[ast.stmt], names: Names, real: str) -> list[ast.stmt]:
     """Replace made integer and bool locals that only ever hold one literal by this literal."""
     while True:
-        found: dict[str, ast.expr] = {}
+        values: dict[str, ast.expr] = {}
         count: dict[str, int] = {}
         for s in statements(body):
             for name in assigned(s) & names.made:
                 count[name] = count.get(name, 0) + 1
                 value = value_of(s.value) if isinstance(s, ast.AnnAssign) and s.value is not None else None
                 if isinstance(value, int):
-                    found[name] = s.value
-        found = {name: value for name, value in found.items() if count[name] == 1}
-        if not found:
+                    values[name] = s.value
+        values = {name: value for name, value in values.items() if count[name] == 1}
+        if not values:
             return body
-        body = _Propagator(real, found).block(body)
+        body = _Propagator(real, values).block(body)
 
 
 class _Propagator(Rewriter):
@@ -198,15 +203,15 @@ class _Propagator(Rewriter):
 class _Splitter(Rewriter):
     """Splitter of the Lists in `chosen` into locals or literals; a table with a computed index stays a table."""
 
-    def __init__(self, chosen: set[str], names: Names, real: str) -> None:
+    def __init__(self, arrays: set[str], names: Names, real: str) -> None:
         super().__init__(real)
-        self.chosen, self.locals = chosen, names
+        self.chosen, self.locals = arrays, names
         self.parts_of: dict[str, list[str | ast.expr]] = {}
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        outer = dict(self.parts_of)
+        parts_outside = dict(self.parts_of)
         out = super().block(body)
-        self.parts_of = outer
+        self.parts_of = parts_outside
         return out
 
     def step(self, body: list[ast.stmt], i: int) -> list[ast.stmt]:
@@ -218,17 +223,17 @@ class _Splitter(Rewriter):
     def _array(self, s: ast.AnnAssign, rest: list[ast.stmt]) -> list[ast.stmt]:
         """Return the declarations for a List; `rest` holds the statements that can use it."""
         name, entries = s.target.id, [self.expr(v) for v in _entries(s)]
-        computed = self._computed_index(name, rest)
+        element = self._computed_index(name, rest)
         literals = all(value_of(v) is not None for v in entries)
-        stored = any(_stores(t, name) for t in statements(rest))
-        if computed is not None:
-            if not literals or stored:
-                index = ast.unparse(computed.slice)
+        has_store = any(_stores(t, name) for t in statements(rest))
+        if element is not None:
+            if not literals or has_store:
+                index = ast.unparse(element.slice)
                 advice = "Index it by constants or by the index of a loop with constant bounds"
-                fail("K021", computed, f"index '{index}' of local array '{name}' is not constant", advice)
+                fail("K021", element, f"index '{index}' of local array '{name}' is not constant", advice)
             self.parts_of[name] = entries
             return [changed(s, value=place(ast.List(elts=entries, ctx=ast.Load()), s))]
-        if literals and not stored:
+        if literals and not has_store:
             self.parts_of[name] = entries
             return []
         self.parts_of[name] = locals_ = self.locals.elements(name, len(entries))
@@ -299,8 +304,8 @@ class _Tables(Rewriter):
         return _name(self._known[key], node)
 
 
-def _name(name: str, like: ast.AST) -> ast.Name:
-    return place(ast.Name(id=name, ctx=ast.Load()), like)
+def _name(name: str, model: ast.AST) -> ast.Name:
+    return place(ast.Name(id=name, ctx=ast.Load()), model)
 
 
 # Unused locals -------------------------------------------------------------------------------------------------------
@@ -311,31 +316,31 @@ def _used(body: list[ast.stmt], names: Names) -> list[ast.stmt]:
     """
     arguments = {a.arg for s in statements(body) if isinstance(s, ast.FunctionDef) for a in s.args.args}
     while True:
-        read: set[str] = set()
+        reads: set[str] = set()
         for s in statements(body):
-            own = assigned(s) if isinstance(s, ast.Assign | ast.AugAssign) else set()
-            read |= {n.id for n in expressions(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} - own
-        written = {name for s in statements(body) if not isinstance(s, ast.For) for name in assigned(s)}
-        unused = (written & names.made) - read - arguments
-        if not unused:
+            targets = assigned(s) if isinstance(s, ast.Assign | ast.AugAssign) else set()
+            reads |= {n.id for n in expressions(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} - targets
+        assignments = {name for s in statements(body) if not isinstance(s, ast.For) for name in assigned(s)}
+        leftovers = (assignments & names.made) - reads - arguments
+        if not leftovers:
             return body
-        shorter = _without(body, unused)
+        shorter = _without(body, leftovers)
         if len(statements(shorter)) == len(statements(body)):
             return body
         body = shorter
 
 
-def _without(body: list[ast.stmt], unused: set[str]) -> list[ast.stmt]:
+def _without(body: list[ast.stmt], names: set[str]) -> list[ast.stmt]:
     out = []
     for s in body:
         if isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign):
-            if not (assigned(s) & unused and not has_effect(s.value)):
+            if not (assigned(s) & names and not has_effect(s.value)):
                 out.append(s)
             continue
         if not getattr(s, "body", None):
             out.append(s)
             continue
-        blocks = {b: _without(getattr(s, b), unused) for b in ("body", "orelse") if hasattr(s, b)}
+        blocks = {b: _without(getattr(s, b), names) for b in ("body", "orelse") if hasattr(s, b)}
         if blocks == {b: getattr(s, b) for b in blocks}:
             out.append(s)
             continue
