@@ -57,12 +57,12 @@ def doublets(back: Back, w: Array, normals: Array | None) -> Array:
     rhs, _, n = w.shape
     w = w.reshape(rhs, 3, 3, n)
     total = back("laplace_grad", w[:, 0, 0:1] + w[:, 1, 1:2] + w[:, 2, 2:3])
-    odd = (w - w.swapaxes(1, 2)).reshape(3 * rhs, 3, n)
-    total = total + back("laplace_dipole", odd).reshape(total.shape)
-    one = module_of(w).ones_like(w[0, 0, 0])
+    antisymmetric_part = (w - w.swapaxes(1, 2)).reshape(3 * rhs, 3, n)
+    total = total + back("laplace_dipole", antisymmetric_part).reshape(total.shape)
+    ones = module_of(w).ones_like(w[0, 0, 0])
     for axis in range(3):
-        along = module_of(w).stack([one if axis == i else 0 * one for i in range(3)])
-        total = total - 0.5 * back("stokes_dl", w[:, axis], along)
+        normals_of_axis = module_of(w).stack([ones if axis == i else 0 * ones for i in range(3)])
+        total = total - 0.5 * back("stokes_dl", w[:, axis], normals_of_axis)
     return total
 
 

@@ -151,8 +151,8 @@ def direct_sum(
     if comm is not None and ranks.several(comm):
         return _over_ranks(comm, kernel, (targets, sources, dens, normals), execution_space, threads, parameters)
     kernel = pairs.find(kernel, OPTIONS, **parameters)
-    given = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
-    space = arrays.space_of(execution_space, threads, **given)
+    inputs = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
+    space = arrays.space_of(execution_space, threads, **inputs)
     x, y, strengths = checked(kernel, targets, sources, dens, normals)
     dtype = y.dtype
     nt, ns = x.shape[1], y.shape[1]
@@ -160,12 +160,14 @@ def direct_sum(
     out = xp.zeros((kernel.result, nt), dtype)
     if nt and ns:
         length = 0 if kernel.law is None else scaling.exponent(scaling.extent(x, y))
-        inner, place = kernel.scaled(length, dtype.name), scaling.times(y, length)
+        scaled_kernel, place = kernel.scaled(length, dtype.name), scaling.times(y, length)
         rows, axes = strengths["dens"].reshape(1, -1, ns), strengths.get("normals")
         powers = Powers.of(kernel.law, length, rows, axes, kernel.result)
         columns = [place, scaling.multiplied(rows[0], powers.dens[0])]
         columns += [] if axes is None else [scaling.times(axes, powers.normals)]
-        columns = [xp.asarray(a) for a in columns] + [xp.full((1, ns), value, dtype) for value in inner.parameters]
+        columns = [xp.asarray(a) for a in columns] + [
+            xp.full((1, ns), value, dtype) for value in scaled_kernel.parameters
+        ]
         src = xp.ascontiguousarray(xp.concatenate(columns).T)
         engine.parallel_for(
             TeamPolicy(space, math.ceil(nt / CHUNK), CHUNK, 1), workunit(kernel, dtype),
@@ -177,7 +179,7 @@ def direct_sum(
 
 
 def _over_ranks(
-    comm: Any, kernel: KernelLike, given: tuple[Any, Any, Any, Any], execution_space: Any, threads: int | None,
+    comm: Any, kernel: KernelLike, inputs: tuple[Any, Any, Any, Any], execution_space: Any, threads: int | None,
     parameters: dict[str, float | None],
 ) -> Any:  # fmt: skip
     """Return the direct sum over the sources of all ranks."""
@@ -185,13 +187,13 @@ def _over_ranks(
 
     names = ("targets", "sources", "dens", "normals")
     with ranks.together(comm, "a direct sum", call="direct_sum"):
-        named = {name: a for name, a in zip(names, given, strict=True) if a is not None}
-        pair, space = pairs.find(kernel, OPTIONS, **parameters), arrays.space_of(execution_space, threads, **named)
-        x, y, strengths = checked(pair, *given)
+        arguments = {name: a for name, a in zip(names, inputs, strict=True) if a is not None}
+        pair, space = pairs.find(kernel, OPTIONS, **parameters), arrays.space_of(execution_space, threads, **arguments)
+        x, y, strengths = checked(pair, *inputs)
     with ranks.together(comm, "a direct sum", **agreement.kernel_facts(pair), dtype=x.dtype.name):
         rows = strengths["dens"].reshape(1, pair.dens, y.shape[1])
     u = direct_sums(pair, x, y, rows, strengths.get("normals"), space, ranks.of(comm))[0]
-    return arrays.like(given[2])(module_of(x).asarray(u[0] if pair.result == 1 else u))
+    return arrays.like(inputs[2])(module_of(x).asarray(u[0] if pair.result == 1 else u))
 
 
 def direct_sums(
@@ -218,10 +220,10 @@ def _around(
     columns = [sources, density.reshape(rhs * components, sources.shape[1]), *([] if normals is None else [normals])]
     block = xp.ascontiguousarray(xp.concatenate([xp.asarray(a, sources.dtype) for a in columns]))
     u = np.zeros((rhs, kernel.result, targets.shape[1]), sources.dtype)
-    for here in ring.around(comm, block):
-        if u.size and here.shape[1]:
-            rows = here[3 : 3 + rhs * components].reshape(rhs, components, here.shape[1])
-            u += direct_sums(kernel, targets, here[:3], rows, None if normals is None else here[-3:], space)
+    for block_rows in ring.around(comm, block):
+        if u.size and block_rows.shape[1]:
+            rows = block_rows[3 : 3 + rhs * components].reshape(rhs, components, block_rows.shape[1])
+            u += direct_sums(kernel, targets, block_rows[:3], rows, None if normals is None else block_rows[-3:], space)
     return u
 
 

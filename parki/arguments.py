@@ -65,12 +65,12 @@ class Arguments:
     on_gpu: bool
     xp: Any
 
-    def in_place(self, **given: Any) -> None:
+    def in_place(self, **values: Any) -> None:
         """Refuse arrays, given by name, that are not where the points are."""
-        name = next(iter(given))
-        if (arrays.on_gpu(**given) is not None) is not self.on_gpu:
-            where, convert = ("on the GPU", "cupy.asarray") if self.on_gpu else ("on the host", "cupy.asnumpy")
-            raise ValueError(f"{name} is not {where}, where the points of this plan are. Pass {convert}({name}).")
+        name = next(iter(values))
+        if (arrays.on_gpu(**values) is not None) is not self.on_gpu:
+            place, convert = ("on the GPU", "cupy.asarray") if self.on_gpu else ("on the host", "cupy.asnumpy")
+            raise ValueError(f"{name} is not {place}, where the points of this plan are. Pass {convert}({name}).")
 
     def density(self, density: Any, normals: Any = None) -> Density:
         """Check a density and its normals; components come first, whatever the layout."""
@@ -103,8 +103,8 @@ class Arguments:
         return checked
 
     def _array(self, name: str, a: Any, components: int, many: bool = False) -> Array:
-        n, how = self.n_sources, {"contiguous": False, "promoted": self.dtype}
-        return arrays.density(name, a, components, n, self.layout, many=many, **how)
+        n, checks = self.n_sources, {"contiguous": False, "promoted": self.dtype}
+        return arrays.density(name, a, components, n, self.layout, many=many, **checks)
 
     def points(self, name: str, x: Any, box: Any = None, free: tuple[int, ...] = ()) -> Array:
         """Check points that a plan moves to: as `parki.arrays.points`, in the plan's dtype and place."""
@@ -121,7 +121,7 @@ class Arguments:
         shape = (n,) if count == 1 else (n, count) if self.layout == "nd" and self.gradient is not True else (count, n)
         return (rhs, *shape) if many else shape
 
-    def result(self, given: Density, out: Any = None) -> Array:
+    def result(self, inputs: Density, out: Any = None) -> Array:
         """Return the array that a sum is written to: `out` where a sum can write to it, else a new one.
 
         Raises
@@ -129,18 +129,20 @@ class Arguments:
         ValueError
             For an `out` that does not fit, or that shares memory with the input.
         """
-        shape = self.shape(len(given.values), given.many)
+        shape = self.shape(len(inputs.values), inputs.many)
         if out is None:
             return self.xp.empty(shape, self.dtype)
         if self.gradient is True:
             raise ValueError("out was given with gradient=True, which has two results; expected None.")
         kind, module = ("a CuPy", self.xp) if self.on_gpu else ("a NumPy", np)
         if not isinstance(out, module.ndarray) or out.shape != shape or out.dtype != self.dtype:
-            found = f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and {getattr(out, 'dtype', None)}"
-            raise ValueError(f"out is a {found}; expected {kind} array of shape {shape} and {self.dtype}.")
+            description = (
+                f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and {getattr(out, 'dtype', None)}"
+            )
+            raise ValueError(f"out is a {description}; expected {kind} array of shape {shape} and {self.dtype}.")
         if module is np and not out.flags.writeable:
             raise ValueError("out is read-only; expected an array to write to.")
-        if any(a is not None and shared_memory(out, a) for a in given[:2]):
+        if any(a is not None and shared_memory(out, a) for a in inputs[:2]):
             raise ValueError(f"out shares memory with {self.names.density} or normals; expected an array apart.")
         direct = module is self.xp and out.flags.c_contiguous
         return out if direct else self.xp.empty(shape, self.dtype)
@@ -176,10 +178,10 @@ class Arguments:
         """Check a caller's result of a call, and return it as ``(rhs, components, Nt)``."""
         if self.gradient is True:
             raise ValueError("u was given with gradient=True, which has two results; expected None.")
-        there = arrays.taken("u", u)
-        if there.shape != (shape := self.shape(rhs, many)):
-            raise ValueError(f"u has shape {there.shape}; expected {shape}, that of the result.")
-        return self.rows(self.xp.asarray(there), rhs)
+        array = arrays.taken("u", u)
+        if array.shape != (shape := self.shape(rhs, many)):
+            raise ValueError(f"u has shape {array.shape}; expected {shape}, that of the result.")
+        return self.rows(self.xp.asarray(array), rhs)
 
     # Flattened arrays -------------------------------------------------------------------------------------------------
     def columns(self, x: Array, function: Callable[[Array], Array], components: int, n: int) -> Array:
@@ -225,15 +227,15 @@ def renamed(**names: str) -> Callable[[F], F]:
 
 
 def _translated(function: str, names: dict[str, str], keywords: dict[str, Any]) -> dict[str, Any]:
-    translated = {}
+    result = {}
     for name, value in keywords.items():
         new = names.get(name, name)
         if new != name:
             deprecated(f"argument {name} of {function} is now {new}", 4)
-        if new in translated or (new != name and new in keywords):
+        if new in result or (new != name and new in keywords):
             raise TypeError(f"{function}: found both {name} and {new}, expected {new} alone.")
-        translated[new] = value
-    return translated
+        result[new] = value
+    return result
 
 
 def deprecated(text: str, level: int = 3) -> None:

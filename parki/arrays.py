@@ -61,10 +61,10 @@ def index32(name: str, values: NDArray[np.int64], advice: str) -> NDArray[np.int
     ValueError
         Naming the numbers, where one is beyond int32, with `advice` on how to have fewer.
     """
-    most = int(values.max(initial=0))
-    if most >= INDICES or values.min(initial=0) < -INDICES:
+    largest_index = int(values.max(initial=0))
+    if largest_index >= INDICES or values.min(initial=0) < -INDICES:
         raise ValueError(
-            f"{name} reaches {most}; expected less than {INDICES}, the range of kernels' indices. {advice}"
+            f"{name} reaches {largest_index}; expected less than {INDICES}, the range of kernels' indices. {advice}"
         )
     return values.astype(np.int32)
 
@@ -118,7 +118,7 @@ def taken(name: str, x: Any, promoted: np.dtype | None = None) -> Array:
     return array.astype(native, copy=False)
 
 
-def on_gpu(**given: Any) -> str | None:
+def on_gpu(**values: Any) -> str | None:
     """Return the name of the first of these arrays if they are all on a GPU, None if they are all on the host.
 
     Raises
@@ -126,23 +126,23 @@ def on_gpu(**given: Any) -> str | None:
     ValueError
         For arrays in both places, naming one of each.
     """
-    kinds = {name: _gpu_kind(x) for name, x in given.items()}
-    there = next((name for name, kind in kinds.items() if kind), None)
-    here = next((name for name, kind in kinds.items() if not kind), None)
-    if there and here:
+    kinds = {name: _gpu_kind(x) for name, x in values.items()}
+    gpu_name = next((name for name, kind in kinds.items() if kind), None)
+    host_name = next((name for name, kind in kinds.items() if not kind), None)
+    if gpu_name and host_name:
         raise ValueError(
-            f"{there} is on the GPU ({kinds[there]}) and {here} is on the host; expected all arrays in one place. "
-            f"Pass cupy.asarray({here}), or cupy.asnumpy({there})."
+            f"{gpu_name} is on the GPU ({kinds[gpu_name]}) and {host_name} is on the host; expected all arrays in "
+            f"one place. Pass cupy.asarray({host_name}), or cupy.asnumpy({gpu_name})."
         )
-    return there
+    return gpu_name
 
 
-def space_of(asked: str | Space | None, threads: int | None = None, /, **given: Any) -> Space:
-    """Return the execution space of a call: `asked`, or by default the space where the arrays are.
+def space_of(request: str | Space | None, threads: int | None = None, /, **values: Any) -> Space:
+    """Return the execution space of a call: `request`, or by default the space where the arrays are.
 
     Parameters
     ----------
-    asked : str, Space or None
+    request : str, Space or None
     threads : int, optional
         Number of threads; only ``"OpenMP"`` takes a number other than 1.
     **given
@@ -154,12 +154,12 @@ def space_of(asked: str | Space | None, threads: int | None = None, /, **given: 
         For a space that is not available, arrays in two places, arrays on a GPU with a space of the host, and a number
         of threads that the space does not take.
     """
-    there = on_gpu(**given)
-    space = spaces.get("GPU" if there and asked is None else asked)
-    if there and not space.own_memory:
+    gpu_name = on_gpu(**values)
+    space = spaces.get("GPU" if gpu_name and request is None else request)
+    if gpu_name and not space.own_memory:
         raise ValueError(
-            f"{there} is on the GPU ({_gpu_kind(given[there])}) and execution_space is {space.name!r}, which computes "
-            f"on the host. Pass cupy.asnumpy({there}), or leave execution_space out."
+            f"{gpu_name} is on the GPU ({_gpu_kind(values[gpu_name])}) and execution_space is {space.name!r}, which "
+            f"computes on the host. Pass cupy.asnumpy({gpu_name}), or leave execution_space out."
         )
     if threads is None:
         return space
@@ -216,9 +216,9 @@ def density(
         if array.shape[0] == 0:
             raise ValueError(f"{name} has shape {array.shape}; expected at least one right-hand side.")
         xp = module_of(array)
-        found = [density(f"{name}[{i}]", a, components, n, layout, False, contiguous) for i, a in enumerate(array)]
+        rows = [density(f"{name}[{i}]", a, components, n, layout, False, contiguous) for i, a in enumerate(array)]
         if contiguous:
-            return xp.stack(found)
+            return xp.stack(rows)
         return array.swapaxes(1, 2) if layout == "nd" and components != 1 else array
     if components != 1:
         array = _components(name, array, components, n, layout, contiguous)
@@ -236,12 +236,14 @@ def same_dtype(**arrays: Array) -> np.dtype[Any]:
     ValueError
         Naming each array's dtype, where they differ.
     """
-    found = {name: array.dtype for name, array in arrays.items()}
-    if len(set(found.values())) > 1:
-        listed = ", ".join(f"{name} {dtype}" for name, dtype in found.items())
-        odd = next(name for name, dtype in found.items() if dtype == np.float32)
-        raise ValueError(f'dtypes differ: {listed}; expected one for all. Pass {odd}.astype("float64"), for instance.')
-    return next(iter(found.values()))
+    dtypes = {name: array.dtype for name, array in arrays.items()}
+    if len(set(dtypes.values())) > 1:
+        listing = ", ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
+        single = next(name for name, dtype in dtypes.items() if dtype == np.float32)
+        raise ValueError(
+            f'dtypes differ: {listing}; expected one for all. Pass {single}.astype("float64"), for instance.'
+        )
+    return next(iter(dtypes.values()))
 
 
 def check_like_points(names: Sequence[str], dtype: np.dtype, **arrays: Array) -> None:
@@ -252,25 +254,25 @@ def check_like_points(names: Sequence[str], dtype: np.dtype, **arrays: Array) ->
     ValueError
         Naming all arguments and their dtypes.
     """
-    odd = next((name for name, array in arrays.items() if array.dtype != dtype), None)
-    if odd is not None:
-        listed = ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
+    name_of_first = next((name for name, array in arrays.items() if array.dtype != dtype), None)
+    if name_of_first is not None:
+        listing = ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
         raise ValueError(
-            f"dtypes differ: {' and '.join(names)} {dtype}, {listed}; expected one for all. "
-            f'Pass {odd}.astype("{dtype}"), for instance.'
+            f"dtypes differ: {' and '.join(names)} {dtype}, {listing}; expected one for all. "
+            f'Pass {name_of_first}.astype("{dtype}"), for instance.'
         )
 
 
 def _promoted(name: str, array: Array, dtype: np.dtype) -> Array:
     """Convert integers to floating-point numbers; raise if a number changes."""
-    made, exact = array.astype(dtype), 2 ** (np.finfo(dtype).nmant + 1)
-    large = to_host(array[(array > exact) | (array < -exact)] if array.dtype.kind == "i" else array[array > exact])
-    lost = next((value for value in large.ravel() if int(dtype.type(value)) != int(value)), None)
-    if lost is not None:
+    result, exact = array.astype(dtype), 2 ** (np.finfo(dtype).nmant + 1)
+    candidates = to_host(array[(array > exact) | (array < -exact)] if array.dtype.kind == "i" else array[array > exact])
+    misfit = next((value for value in candidates.ravel() if int(dtype.type(value)) != int(value)), None)
+    if misfit is not None:
         raise ValueError(
-            f"{name} has the integer {lost}, which {dtype} does not hold exactly; expected {dtype} values."
+            f"{name} has the integer {misfit}, which {dtype} does not hold exactly; expected {dtype} values."
         )
-    return made
+    return result
 
 
 def _gpu_kind(x: Any) -> str:
@@ -281,8 +283,8 @@ def _gpu_kind(x: Any) -> str:
     if library == "cupy":
         return "CuPy"
     device = getattr(x, "__dlpack_device__", None)  # asked first: the other attribute of PyTorch may raise anything
-    there = hasattr(x, "__cuda_array_interface__") if device is None else device()[0] not in DLPACK_HOST
-    return library if there else ""
+    is_gpu = hasattr(x, "__cuda_array_interface__") if device is None else device()[0] not in DLPACK_HOST
+    return library if is_gpu else ""
 
 
 def _from_host(name: str, x: Any) -> Array:
@@ -317,13 +319,13 @@ def _components(name: str, array: Array, components: int, n: int | None, layout:
     """Check a two-dimensional array and return it as ``(components, n)``; `n` None allows any number."""
     columns = "N" if n is None else str(n)
     expected = f"({components}, {columns})" if layout == "dn" else f"({columns}, {components})"
-    turned = array.T if layout == "nd" and array.ndim == 2 else array
-    if turned.ndim == 2 and turned.shape[0] == components and n in (None, turned.shape[1]):
-        return module_of(turned).ascontiguousarray(turned) if contiguous else turned
+    rows = array.T if layout == "nd" and array.ndim == 2 else array
+    if rows.ndim == 2 and rows.shape[0] == components and n in (None, rows.shape[1]):
+        return module_of(rows).ascontiguousarray(rows) if contiguous else rows
     text = f"{name} has shape {array.shape}; expected {expected}."
-    if turned.ndim == 2 and turned.shape[1] == components and n in (None, turned.shape[0]):
+    if rows.ndim == 2 and rows.shape[1] == components and n in (None, rows.shape[0]):
         text += f' Pass {name}.T, or layout="{"nd" if layout == "dn" else "dn"}".'
-    elif turned.ndim == 2 and turned.shape[0] == components:
+    elif rows.ndim == 2 and rows.shape[0] == components:
         text += f" There are {n} sources, and each needs its values."
     elif array.shape == (components,) and n in (None, 1):
         text += f" Pass {name}.reshape{(components, 1) if layout == 'dn' else (1, components)}."
@@ -342,12 +344,12 @@ def _check_finite(name: str, array: Array, layout: str) -> None:
     finite = np.isfinite(array)
     if finite.all():
         return
-    bad = np.argwhere(~finite)
-    place = tuple(int(i) for i in bad[0])
+    places = np.argwhere(~finite)
+    place = tuple(int(i) for i in places[0])
     shown = place[::-1] if layout == "nd" else place
     index = ", ".join(str(i) for i in shown)
     raise ValueError(
-        f"{name} has {len(bad)} of {array.size} values that are NaN or infinite "
+        f"{name} has {len(places)} of {array.size} values that are NaN or infinite "
         f"(first: {name}[{index}] = {array[place]}); expected finite values."
     )
 
@@ -357,8 +359,8 @@ def _check_inside(name: str, x: Array, box: Sequence[float], layout: str, free: 
     if x.shape[1] == 0:
         return
     xp, axes = module_of(x), list(free)
-    inside = (x[axes].min(axis=1) >= 0) & (x[axes].max(axis=1) <= xp.asarray(sides[axes]))
-    if bool(inside.all()):
+    is_inside = (x[axes].min(axis=1) >= 0) & (x[axes].max(axis=1) <= xp.asarray(sides[axes]))
+    if bool(is_inside.all()):
         return
     x = to_host(x)
     outside = ((x < 0) | (x > sides[:, None])) & np.isin(np.arange(3), axes)[:, None]
@@ -374,6 +376,6 @@ def _check_inside(name: str, x: Array, box: Sequence[float], layout: str, free: 
 
 def spread(first: NDArray[np.integer], count: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the count[k] numbers first[k], first[k] + 1, … for each k in turn."""
-    until = np.cumsum(count, dtype=np.int64)
-    total = int(until[-1]) if len(until) else 0
-    return np.arange(total) + np.repeat(first - (until - count), count)
+    ends = np.cumsum(count, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(first - (ends - count), count)

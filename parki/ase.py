@@ -97,14 +97,14 @@ class Coulomb(Calculator):
         if np.shape(charges) != (len(atoms),):
             raise ValueError(f"charges has shape {np.shape(charges)}; expected ({len(atoms)},), one an atom.")
         measure = self._place(atoms)
-        found = self._plan.energy_forces(charges, stress=stress)
-        self.results = {"energy": self._prefactor * found.energy, "forces": self._prefactor * found.forces.T}
+        terms = self._plan.energy_forces(charges, stress=stress)
+        self.results = {"energy": self._prefactor * terms.energy, "forces": self._prefactor * terms.forces.T}
         self.results["free_energy"] = self.results["energy"]
         if stress:
             volume = abs(np.linalg.det(atoms.cell.array))
             if not volume:
                 raise PropertyNotImplementedError("the cell has no volume; expected three cell vectors for a stress.")
-            s = self._prefactor * found.stress * measure / volume
+            s = self._prefactor * terms.stress * measure / volume
             self.results["stress"] = np.array([s[0, 0], s[1, 1], s[2, 2], s[1, 2], s[0, 2], s[0, 1]])
 
     def _place(self, atoms: Any) -> float:
@@ -117,19 +117,21 @@ class Coulomb(Calculator):
         if count == 3:
             self._take(x, {"periodicity": 3}, cell)
             return abs(np.linalg.det(cell))
-        around, free = ([i for i, on in enumerate(pbc) if on is which] for which in (True, False))
-        along, across = cell[around], np.eye(3)[free]
-        if np.any(along @ across.T):
-            across = null_space(along).T
-        heights = across @ x
-        x -= across.T @ heights.min(axis=1, keepdims=True)
+        periodic_axes, free_axes = (
+            [i for i, is_periodic in enumerate(pbc) if is_periodic is periodic] for periodic in (True, False)
+        )
+        periodic_vectors, normals = cell[periodic_axes], np.eye(3)[free_axes]
+        if np.any(periodic_vectors @ normals.T):
+            normals = null_space(periodic_vectors).T
+        heights = normals @ x
+        x -= normals.T @ heights.min(axis=1, keepdims=True)
         extent = np.ptp(heights, axis=1)
-        kept = self._key is not None and self._key[:2] == (len(atoms), pbc)
-        sides = self._key[2] if kept and np.all(extent <= self._key[2]) else (1 + ROOM) * extent + MARGIN
+        reuse = self._key is not None and self._key[:2] == (len(atoms), pbc)
+        sides = self._key[2] if reuse and np.all(extent <= self._key[2]) else (1 + ROOM) * extent + MARGIN
         box = cell.copy()
-        box[free] = across * np.reshape(sides, (-1, 1))
+        box[free_axes] = normals * np.reshape(sides, (-1, 1))
         self._take(x, {"periodicity": pbc}, box, sides)
-        return math.sqrt(np.linalg.det(along @ along.T))
+        return math.sqrt(np.linalg.det(periodic_vectors @ periodic_vectors.T))
 
     def _take(self, x: np.ndarray, periodic: dict[str, Any], box: Any, free: Any = ()) -> None:
         """Make a plan for points in a box, or move the existing plan."""
@@ -137,6 +139,6 @@ class Coulomb(Calculator):
         if self._plan is not None and key[:2] == self._key[:2]:
             self._plan.move(x) if box is None else self._plan.move(x, box=box)
         else:
-            given = {} if box is None else {"box": box}
-            self._plan = api.plan(self._kernel, x, x, gradient=True, **self._options, **periodic, **given)
+            keywords = {} if box is None else {"box": box}
+            self._plan = api.plan(self._kernel, x, x, gradient=True, **self._options, **periodic, **keywords)
         self._key = (*key[:2], np.array(key[2]))

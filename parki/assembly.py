@@ -44,11 +44,11 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
     ValueError, OSError
         On all ranks, as `parki.formats.save`; the old file stays.
     """
-    ranks, where = communicators.of(comm), formats.place(path)
+    ranks, location = communicators.of(comm), formats.place(path)
     counts = ranks.allgather(trg.shape[-1])
-    if where.suffix not in (".npy", *formats.HDF5):
+    if location.suffix not in (".npy", *formats.HDF5):
         whole = {name: _gathered(ranks, a, counts) for name, a in results.items()}
-        trg = _gathered(ranks, trg, counts) if where.suffix in OF_TARGETS else trg
+        trg = _gathered(ranks, trg, counts) if location.suffix in OF_TARGETS else trg
         with agreed(ranks, f"writing {path}"):
             if ranks.rank == 0:
                 formats.save(path, whole, trg, facts)
@@ -65,18 +65,18 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
 
     def dataset(work: Path, **how: Any) -> None:
         if ranks.rank == 0 or how:
-            with formats.result_group(work, where, facts, **how) as group:
+            with formats.result_group(work, location, facts, **how) as group:
                 for name, a in results.items():
                     group.create_dataset(name, (*a.shape[:-1], sum(counts)), a.dtype)[..., places] = a
         else:
-            with formats.full_disk(), formats.library(work, where.suffix).File(work, "r+") as file:
+            with formats.full_disk(), formats.library(work, location.suffix).File(work, "r+") as file:
                 for name, a in results.items():
-                    file[where.group][name][..., places] = a
+                    file[location.group][name][..., places] = a
 
-    with _replacing(ranks, where) as work:
-        if where.suffix == ".npy":
+    with _replacing(ranks, location) as work:
+        if location.suffix == ".npy":
             _in_turns(ranks, path, table, work)
-        elif _parallel(comm, where):
+        elif _parallel(comm, location):
             with agreed(ranks, f"writing {path}"):  # all ranks close the file, also one that has failed
                 dataset(work, driver="mpio", comm=comm)
         else:
@@ -84,15 +84,15 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
 
 
 @contextlib.contextmanager
-def _replacing(comm: Comm, where: DataLocation) -> Iterator[Path]:
+def _replacing(comm: Comm, location: DataLocation) -> Iterator[Path]:
     """Yield on all ranks the file to write, from `parki.engine.compile.writing.replacing` on the first rank."""
     with contextlib.ExitStack() as stack:
         work = None
-        with agreed(comm, f"writing {where.file}"):
+        with agreed(comm, f"writing {location.file}"):
             if comm.rank == 0:
-                work = stack.enter_context(writing.replacing(where.file, start=where.group != "/"))
+                work = stack.enter_context(writing.replacing(location.file, start=location.group != "/"))
         yield comm.bcast(work)
-        with agreed(comm, f"writing {where.file}"):
+        with agreed(comm, f"writing {location.file}"):
             stack.close()
 
 
@@ -106,17 +106,17 @@ def _in_turns(comm: Comm, path: Path, write: Callable[[Path], None], work: Path)
 
 def _gathered(comm: Comm, a: Array, counts: list[int]) -> Array:
     """Return arrays (…, n) of all ranks side by side on the first rank, and the own array on others."""
-    everyone = {}
+    parts = {}
     with agreed(comm, "making room for a result"):
         a = np.ascontiguousarray(a)
         if comm.rank == 0:
-            everyone = {rank: np.empty((*a.shape[:-1], n), a.dtype) for rank, n in enumerate(counts)}
-    comm.exchange({0: a}, everyone, "gather").finish()
+            parts = {rank: np.empty((*a.shape[:-1], n), a.dtype) for rank, n in enumerate(counts)}
+    comm.exchange({0: a}, parts, "gather").finish()
     with agreed(comm, "gathering a result"):
-        return np.concatenate(list(everyone.values()), axis=-1) if everyone else a
+        return np.concatenate(list(parts.values()), axis=-1) if parts else a
 
 
-def _parallel(comm: Any, where: DataLocation) -> bool:
+def _parallel(comm: Any, location: DataLocation) -> bool:
     """Tell whether ranks of MPI write HDF5 files together."""
     mpi = type(comm).__module__.partition(".")[0] == "mpi4py"
-    return mpi and bool(formats.library(where.file, where.suffix).get_config().mpi)
+    return mpi and bool(formats.library(location.file, location.suffix).get_config().mpi)

@@ -112,14 +112,14 @@ build_nonempty_neighbors
         periodicity: int = 0,
         build_nonempty_neighbors: bool = True,
     ) -> None:
-        several = isinstance(forces, tuple)
-        given = dict(_named_forces(forces))
-        self.execution_space = arrays.space_of(execution_space, particles=particles, **given)
+        is_tuple = isinstance(forces, tuple)
+        named_forces = dict(_named_forces(forces))
+        self.execution_space = arrays.space_of(execution_space, particles=particles, **named_forces)
         xp = spaces.array_module(self.execution_space)
         self.particles = _particles(particles, xp)
         dimension, n = self.particles.shape
-        checked = [_forces(name, f, n, xp) for name, f in given.items()]
-        self.forces = tuple(checked) if several else next(iter(checked), None)
+        checked = [_forces(name, f, n, xp) for name, f in named_forces.items()]
+        self.forces = tuple(checked) if is_tuple else next(iter(checked), None)
         self.box = _box(box, dimension)
         self.periodicity = _integer("periodicity", periodicity, 0, dimension)
         self.padding_factor = _integer("padding_factor", padding_factor, 1)
@@ -128,9 +128,11 @@ build_nonempty_neighbors
         self.cutoff = _cutoff(cutoff, self.box[: self.periodicity])
         self.cell_grid_shape = _grid_shape(self.cutoff, self.box)
         self.num_cells = math.prod(self.cell_grid_shape)
-        each = CELL + 4 * 3**dimension * self.build_nonempty_neighbors
+        bytes_per_cell = CELL + 4 * 3**dimension * self.build_nonempty_neighbors
         if not self.execution_space.own_memory:
-            memory.require(each * self.num_cells, f"a list of {self.num_cells} cells", "A longer cutoff takes less.")
+            memory.require(
+                bytes_per_cell * self.num_cells, f"a list of {self.num_cells} cells", "A longer cutoff takes less."
+            )
         _check_inside(self.particles, self.box, xp)
 
         cell = _cells(self.particles, self.box, self.cell_grid_shape, xp)
@@ -148,36 +150,36 @@ build_nonempty_neighbors
         self.particle_index[slot] = order.astype(np.int32)
         self.particle_list = _in_slots(self.particles, order, slot, slots, xp)
         lists = [_in_slots(_three_axes(f), order, slot, slots, xp) for f in checked]
-        self.force_list = tuple(lists) if several else next(iter(lists), None)
+        self.force_list = tuple(lists) if is_tuple else next(iter(lists), None)
         self.nonempty_neighbors = self._neighbors(xp) if self.build_nonempty_neighbors else None
 
     def _number_cells(self, count: Array, xp: ModuleType) -> None:
         """Number the cells that have slots."""
         has_slots = count > 0 if self.skip_empty_cells else count >= 0
-        until = xp.cumsum(has_slots.astype(np.int64))
-        self.num_nonempty_cells = int(until[-1])
-        self.nonempty_cells = xp.searchsorted(until, xp.arange(1, self.num_nonempty_cells + 1)).astype(np.int32)
-        self.nonempty_cell_index = xp.where(has_slots, until - 1, -1).astype(np.int32)
+        ends = xp.cumsum(has_slots.astype(np.int64))
+        self.num_nonempty_cells = int(ends[-1])
+        self.nonempty_cells = xp.searchsorted(ends, xp.arange(1, self.num_nonempty_cells + 1)).astype(np.int32)
+        self.nonempty_cell_index = xp.where(has_slots, ends - 1, -1).astype(np.int32)
 
     def _neighbors(self, xp: ModuleType) -> Array:
         """Return the table of neighbours, one column after another."""
-        every = xp.arange(self.num_cells)
+        cells = xp.arange(self.num_cells)
         columns = []
         for steps in product((-1, 0, 1), repeat=len(self.box)):
-            cell, inside, stride = every - every, every >= 0, self.num_cells
+            cell, is_inside, stride = cells - cells, cells >= 0, self.num_cells
             for axis, (step, n) in enumerate(zip(steps, self.cell_grid_shape, strict=True)):
                 stride //= n
-                place = every // stride % n + step
+                place = cells // stride % n + step
                 if axis >= self.periodicity:
-                    inside = inside & (place >= 0) & (place < n)
+                    is_inside = is_inside & (place >= 0) & (place < n)
                 cell = cell + place % n * stride
-            columns.append(xp.where(inside, self.nonempty_cell_index[cell], -1).astype(np.int32))
+            columns.append(xp.where(is_inside, self.nonempty_cell_index[cell], -1).astype(np.int32))
         return xp.stack(columns, axis=1)
 
     def __repr__(self) -> str:
         cells = " × ".join(map(str, self.cell_grid_shape))
-        used = f"{self.num_nonempty_cells} with {self.cell_size} slots each"
-        return f"<CellList: {self.particles.shape[1]} particles, {cells} cells, {used}>"
+        nonempty = f"{self.num_nonempty_cells} with {self.cell_size} slots each"
+        return f"<CellList: {self.particles.shape[1]} particles, {cells} cells, {nonempty}>"
 
 
 def _cells(x: Array, box: tuple[float, ...], shape: tuple[int, ...], xp: ModuleType) -> Array:
@@ -192,9 +194,9 @@ def _cells(x: Array, box: tuple[float, ...], shape: tuple[int, ...], xp: ModuleT
 
 def _in_slots(values: Array, order: Array, slot: Array, slots: int, xp: ModuleType) -> Array:
     """Return values (…, N) of the particles in their slots, with zeros in the rest."""
-    placed = xp.zeros((*values.shape[:-1], slots), values.dtype)
-    placed[..., slot] = values[..., order]
-    return placed
+    result = xp.zeros((*values.shape[:-1], slots), values.dtype)
+    result[..., slot] = values[..., order]
+    return result
 
 
 def _three_axes(force: Array) -> Array:
@@ -217,8 +219,8 @@ def _named_forces(forces: Any) -> list[tuple[str, Any]]:
     return [] if forces is None else [("forces", forces)]
 
 
-def _forces(name: str, given: Any, n: int, xp: ModuleType) -> Array:
-    force = arrays.taken(name, given)
+def _forces(name: str, value: Any, n: int, xp: ModuleType) -> Array:
+    force = arrays.taken(name, value)
     if not 1 <= force.ndim <= 3 or force.shape[-1] != n:
         text = f"{name} has shape {force.shape}; expected ({n},), (k, {n}) or (r, k, {n}), for {n} particles."
         raise ValueError(text + (f" Pass {name}.T." if force.ndim == 2 and force.shape[0] == n else ""))
@@ -255,10 +257,10 @@ def _grid_shape(cutoff: float, box: tuple[float, ...]) -> tuple[int, ...]:
     return tuple(max(1, math.floor(ratio)) for ratio in ratios)
 
 
-def _integer(name: str, value: Any, least: int, most: int | None = None) -> int:
+def _integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
     integral = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not integral or value < least or (most is not None and value > most):
-        expected = f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
+    if not integral or value < minimum or (maximum is not None and value > maximum):
+        expected = f"an integer of at least {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
         raise ValueError(f"{name} is {value!r}; expected {expected}.")
     return int(value)
 
@@ -271,11 +273,11 @@ def _flag(name: str, value: Any) -> bool:
 
 def _check_inside(x: Array, box: tuple[float, ...], xp: ModuleType) -> None:
     # Faces in the particles' own precision, so that x == side is inside.
-    inside = (x >= 0) & (x <= xp.asarray(box, x.dtype)[:, None])
-    if bool(inside.all()):
+    is_inside = (x >= 0) & (x <= xp.asarray(box, x.dtype)[:, None])
+    if bool(is_inside.all()):
         return
-    inside, x = arrays.to_host(inside), arrays.to_host(x)
-    outside = np.flatnonzero(~inside.all(axis=0))
+    is_inside, x = arrays.to_host(is_inside), arrays.to_host(x)
+    outside = np.flatnonzero(~is_inside.all(axis=0))
     first = int(outside[0])
     region = " × ".join(f"[0, {side:.6g}]" for side in box)
     raise ValueError(

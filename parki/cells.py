@@ -52,7 +52,7 @@ class CellGrid:
         columns = (max(1, round(side / width)) for side in box[:2])
         shape = [*columns, max(1, round(Z_CUTS * box[2] / width))]
         sides = list(box)
-        for axis in (axis for axis, on in enumerate(periodic) if not on):
+        for axis in (axis for axis, is_periodic in enumerate(periodic) if not is_periodic):
             step = box[axis] / shape[axis]
             shape[axis] += int(rc / step) + 1
             sides[axis] = shape[axis] * step
@@ -138,8 +138,8 @@ class SortedCells:
     def runs(self, size: int) -> tuple[Array, Array]:
         """Return `batches`, padded with empty runs to the largest number that any move can need."""
         if size not in self._runs:
-            xp, most = module_of(self.points), self.grid.most_runs(self.n, size)
-            batch, bound = xp.empty((most, 2), np.int32), xp.empty((most, 6), self.points.dtype)
+            xp, capacity = module_of(self.points), self.grid.most_runs(self.n, size)
+            batch, bound = xp.empty((capacity, 2), np.int32), xp.empty((capacity, 6), self.points.dtype)
             self._runs[size] = batch, bound, self._cut(size, batch, bound)
         return self._runs[size][:2]
 
@@ -153,16 +153,16 @@ class SortedCells:
         xp = module_of(self.points)
         first, last = self.begin[self._pieces].astype(np.int64)
         counts = (last - first + size - 1) // size
-        until = xp.cumsum(counts)
-        count = int(until[-1])  # the only number that is read back
-        at = xp.arange(count)
-        piece = xp.searchsorted(until, at, side="right")
-        begin = first[piece] + size * (at - until[piece] + counts[piece])
+        ends = xp.cumsum(counts)
+        count = int(ends[-1])  # the only number that is read back
+        index = xp.arange(count)
+        piece = xp.searchsorted(ends, index, side="right")
+        begin = first[piece] + size * (index - ends[piece] + counts[piece])
         end = xp.minimum(begin + size, last[piece])
         batch[:count] = xp.stack([begin, end], axis=1).astype(np.int32)
         kernel = workunits(self.points.dtype.name, self.space)["bounds"]
-        made = {"batch": batch[:count], "bound": bound[:count]}
-        engine.parallel_for(RangePolicy(self.space, count), kernel, x=self.points, **made)
+        views = {"batch": batch[:count], "bound": bound[:count]}
+        engine.parallel_for(RangePolicy(self.space, count), kernel, x=self.points, **views)
         # Bounds from high to low: no cell is within reach of an empty run.
         batch[count:], bound[count:, :3], bound[count:, 3:] = (
             0,
@@ -185,9 +185,9 @@ class SortedCellHandles:
     def runs(self, size: int) -> tuple[Handle, Handle]:
         """Return runs of at most `size` neighbours and their bounds, as `SortedCells.runs`."""
         if size not in self._runs:
-            most = self.grid.most_runs(self.n, size)
-            batch = placed(f"runs of {self.name}", (most, 2), np.int32)
-            self._runs[size] = batch, placed(f"bounds of {self.name}", (most, 6), self.points.dtype)
+            capacity = self.grid.most_runs(self.n, size)
+            batch = placed(f"runs of {self.name}", (capacity, 2), np.int32)
+            self._runs[size] = batch, placed(f"bounds of {self.name}", (capacity, 6), self.points.dtype)
         return self._runs[size]
 
     @property
@@ -197,10 +197,10 @@ class SortedCellHandles:
 
     def arrays(self, cells: SortedCells) -> dict[Handle, Array]:
         """Return the arrays of a list by handle."""
-        own = {self.order: cells.order, self.begin: cells.begin, self.points: cells.points}
+        result = {self.order: cells.order, self.begin: cells.begin, self.points: cells.points}
         for size, handles in self._runs.items():
-            own |= zip(handles, cells.runs(size), strict=True)
-        return own
+            result |= zip(handles, cells.runs(size), strict=True)
+        return result
 
 
 @lru_cache(maxsize=16)

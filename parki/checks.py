@@ -10,18 +10,18 @@ import numpy as np
 from parki import spelling
 
 
-def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
+def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Raise ValueError for an option that is not among the allowed ones; True and False are not 1 and 0."""
-    if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
-        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, allowed))}.")
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.")
 
 
-def check_whole(name: str, value: Any, most: int | None = None) -> None:
-    """Raise ValueError for an option, if it is given, that is not a positive whole number up to `most`."""
+def check_whole(name: str, value: Any, maximum: int | None = None) -> None:
+    """Raise ValueError for an option, if it is given, that is not a positive whole number up to `maximum`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and (not whole or value < 1 or (most is not None and value > most)):
-        upto = f" up to {most}" if most is not None else ""
-        raise ValueError(f"{name} is {value!r}; expected a positive whole number{upto}.")
+    if value is not None and (not whole or value < 1 or (maximum is not None and value > maximum)):
+        bound = f" up to {maximum}" if maximum is not None else ""
+        raise ValueError(f"{name} is {value!r}; expected a positive whole number{bound}.")
 
 
 def check_share(name: str, value: Any) -> None:
@@ -44,7 +44,7 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value!r}; expected True or False.")
 
 
-def check_spelling(name: str, value: Any, allowed: Iterable[str]) -> str:
+def check_spelling(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return the name that an option spells in any case.
 
     Raises
@@ -52,10 +52,10 @@ def check_spelling(name: str, value: Any, allowed: Iterable[str]) -> str:
     ValueError
         With the allowed name that is spelled most like the value.
     """
-    known = {choice.upper(): choice for choice in allowed}
-    found = value.upper() if isinstance(value, str) else ""
-    if found in known:
-        return known[found]
-    near = spelling.meant(found, known)
-    advice = f" Did you mean {known[near]!r}?" if near else ""
-    raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, known.values()))}.{advice}")
+    spellings = {choice.upper(): choice for choice in choices}
+    key = value.upper() if isinstance(value, str) else ""
+    if key in spellings:
+        return spellings[key]
+    match = spelling.meant(key, spellings)
+    advice = f" Did you mean {spellings[match]!r}?" if match else ""
+    raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, spellings.values()))}.{advice}")

@@ -24,13 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     comm = None
     try:
         with console.ready():
-            asked = parser.parser().parse_args(arguments)
+            args = parser.parser().parse_args(arguments)
             from parki.distributed import launch
 
-            if asked.mpi or asked.command in OVER_RANKS:
-                comm = launch.world(1 if asked.mpi else 2)
-            asked.comm = comm
-            return _status(asked)
+            if args.mpi or args.command in OVER_RANKS:
+                comm = launch.world(1 if args.mpi else 2)
+            args.comm = comm
+            return _status(args)
     except BrokenPipeError:
         return _ended(comm, console.CLOSED)
     except OSError as error:  # only from the final flush: _status takes all others
@@ -47,7 +47,7 @@ def _ended(comm: Any, status: int) -> int:
     return launch.end(comm, status)
 
 
-def _status(asked: argparse.Namespace) -> int:
+def _status(args: argparse.Namespace) -> int:
     """Run the command that was asked for; report errors in its input in one line."""
     from parki.distributed import launch
     from parki.engine import BuildError
@@ -55,161 +55,161 @@ def _status(asked: argparse.Namespace) -> int:
     log, handler, level = logging.getLogger("parki"), logging.StreamHandler(), logging.getLogger("parki").level
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     try:
-        if asked.verbose and launch.first(asked.comm):
+        if args.verbose and launch.first(args.comm):
             log.addHandler(handler)
             log.setLevel(logging.INFO)
-        with launch.told_by_one(asked.comm):
-            return ACTIONS[asked.command](asked)
+        with launch.told_by_one(args.comm):
+            return ACTIONS[args.command](args)
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError, MemoryError, BuildError) as error:
-        if launch.speaks(asked.comm, error):
-            if asked.verbose:
+        if launch.speaks(args.comm, error):
+            if args.verbose:
                 traceback.print_exc()
-            print(f"parki {asked.command}: {error}{launch.found_by(asked.comm, error)}", file=sys.stderr)
-        return launch.end(asked.comm, 1 if isinstance(error, BuildError) else 2, error)
+            print(f"parki {args.command}: {error}{launch.found_by(args.comm, error)}", file=sys.stderr)
+        return launch.end(args.comm, 1 if isinstance(error, BuildError) else 2, error)
     except BaseException:
-        launch.end(asked.comm, 1)
+        launch.end(args.comm, 1)
         raise
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
 
 
-def demo(asked: argparse.Namespace) -> int:
+def demo(args: argparse.Namespace) -> int:
     """Sum the flow of random particles; print times and error, draw a picture."""
     from parki import demo as module
     from parki import ranks
     from parki.ewald.options import EwaldOptions
     from parki.progress import Progress
 
-    with ranks.together(asked.comm, "reading options"):
+    with ranks.together(args.comm, "reading options"):
         options = EwaldOptions.resolve(
-            box=(1, 1, 1), tolerance=asked.tolerance, execution_space=asked.space, threads=asked.threads
+            box=(1, 1, 1), tolerance=args.tolerance, execution_space=args.space, threads=args.threads
         )
-        options.comm = asked.comm
-    progress = Progress(sys.stderr if asked.comm is None else None, plain=asked.verbose)
-    ratio = module.run(options, asked.n, asked.seed, None if asked.no_picture else asked.output, print, progress)
+        options.comm = args.comm
+    progress = Progress(sys.stderr if args.comm is None else None, plain=args.verbose)
+    ratio = module.run(options, args.n, args.seed, None if args.no_picture else args.output, print, progress)
     return 0 if ratio <= 1 else 1
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Sum over the particles of a file; over ranks of MPI together."""
     from parki import files
     from parki.app.sums import FileSum
     from parki.progress import Progress
 
-    parameters = dict(asked.parameter)
-    if len(parameters) < len(asked.parameter) or (asked.kappa is not None and "kappa" in parameters):
+    parameters = dict(args.parameter)
+    if len(parameters) < len(args.parameter) or (args.kappa is not None and "kappa" in parameters):
         raise ValueError("a parameter was given several times; expected --parameter NAME=VALUE once for each name.")
-    if asked.kappa is not None:
-        parameters["kappa"] = asked.kappa
-    named = "kernel method gradient box periodicity tolerance rc split space threads comm".split()
-    question = FileSum(parameters=parameters, **{name: getattr(asked, name) for name in named})
-    progress = Progress(sys.stderr if asked.comm is None else None, plain=asked.verbose)
-    lines = files.run(asked.input, asked.output, question, asked.dtype, progress)
+    if args.kappa is not None:
+        parameters["kappa"] = args.kappa
+    names = "kernel method gradient box periodicity tolerance rc split space threads comm".split()
+    question = FileSum(parameters=parameters, **{name: getattr(args, name) for name in names})
+    progress = Progress(sys.stderr if args.comm is None else None, plain=args.verbose)
+    lines = files.run(args.input, args.output, question, args.dtype, progress)
     print(lines[0])
-    if asked.comm is not None:  # times of all ranks
+    if args.comm is not None:  # times of all ranks
         print(lines.pop())
-    if asked.verbose:
+    if args.verbose:
         print(*lines[1:], sep="\n", file=sys.stderr)
     return 0
 
 
-def doctor(asked: argparse.Namespace) -> int:
+def doctor(args: argparse.Namespace) -> int:
     """Print the compilers, devices and libraries that are present or missing."""
     from parki import doctor as module
 
-    if asked.check:
+    if args.check:
         from parki import ranks
         from parki.app import checks
 
-        with ranks.together(asked.comm, "reading options"):
-            if asked.comm is not None:
-                raise ValueError(f"--check was given with {asked.comm.size} processes; expected one, and no launcher.")
+        with ranks.together(args.comm, "reading options"):
+            if args.comm is not None:
+                raise ValueError(f"--check was given with {args.comm.size} processes; expected one, and no launcher.")
         return checks.run(print)
-    text, ready = module.report(asked.comm)
+    text, is_ready = module.report(args.comm)
     print(text)
-    return 0 if ready else 1
+    return 0 if is_ready else 1
 
 
-def examples(asked: argparse.Namespace) -> int:
+def examples(args: argparse.Namespace) -> int:
     """List, show or copy the examples."""
     from parki.app import examples as module
 
-    if asked.what == "list":
+    if args.what == "list":
         print(module.table())
-    elif asked.what == "show":
-        print(module.text(asked.name), end="")
+    elif args.what == "show":
+        print(module.text(args.name), end="")
     else:
-        name, folder = (None, asked.folder or asked.name) if asked.all else (asked.name, asked.folder)
-        if asked.all and asked.name and asked.folder:
-            raise ValueError(f"--all was given with the name {asked.name!r}; expected one of them.")
-        if name is None and not asked.all:
+        name, folder = (None, args.folder or args.name) if args.all else (args.name, args.folder)
+        if args.all and args.name and args.folder:
+            raise ValueError(f"--all was given with the name {args.name!r}; expected one of them.")
+        if name is None and not args.all:
             raise ValueError(f"NAME is missing; expected --all, or one of {', '.join(module.names())}.")
-        for path in module.copy(name, Path(folder or "."), asked.force):
+        for path in module.copy(name, Path(folder or "."), args.force):
             print(path)
     return 0
 
 
-def completion(asked: argparse.Namespace) -> int:
+def completion(args: argparse.Namespace) -> int:
     """Print the completion script of a shell."""
     from parki.app import completion as module
 
-    print(module.script(parser.parser(), asked.shell))
+    print(module.script(parser.parser(), args.shell))
     return 0
 
 
-def bench(asked: argparse.Namespace) -> int:
+def bench(args: argparse.Namespace) -> int:
     """Measure a kernel or a whole sum, with --mpi a sum over ranks."""
-    if asked.mpi:
+    if args.mpi:
         from parki.perfmodels.bench import ranks
 
-        return ranks.main(asked)
-    if asked.name == "list":
+        return ranks.main(args)
+    if args.name == "list":
         from parki.perfmodels.bench import benchmark
 
         print(benchmark.listed())
         return 0
-    if asked.points is not None:
+    if args.points is not None:
         raise ValueError("--points was given without --mpi; expected parki bench treecode --mpi --points plummer.")
-    _room(asked.n or 0)
-    if asked.name == "report":
+    _room(args.n or 0)
+    if args.name == "report":
         from parki.perfmodels.bench.report import command as module
     else:
         from parki.perfmodels.bench import command as module
-    return module.main(asked)
+    return module.main(args)
 
 
-def model(asked: argparse.Namespace) -> int:
+def model(args: argparse.Namespace) -> int:
     """Predict a sum on any machine that is known."""
     for name in ("schedule", "points", "cores", "devices", "gantt", "trace"):
-        if asked.what != "fmm" and getattr(asked, name) is not None:
-            raise ValueError(f"--{name}: found with {asked.what}, expected with fmm")
-    if asked.what == "treecode":
+        if args.what != "fmm" and getattr(args, name) is not None:
+            raise ValueError(f"--{name}: found with {args.what}, expected with fmm")
+    if args.what == "treecode":
         from parki.perfmodels.models import treecode as module
-    elif asked.what == "fmm":
+    elif args.what == "fmm":
         from parki.perfmodels.models import fmm as module
     else:
         from parki.perfmodels.models import ewald as module
-    if asked.what != "ewald" and asked.ranks is None:  # these make no points, or not all of them
-        _room(asked.n)
-    return module.main(asked)
+    if args.what != "ewald" and args.ranks is None:  # these make no points, or not all of them
+        _room(args.n)
+    return module.main(args)
 
 
-def calibrate(asked: argparse.Namespace) -> int:
+def calibrate(args: argparse.Namespace) -> int:
     """Measure this machine and remember it."""
     from parki.perfmodels.bench import calibrate as module
 
-    return module.main(asked)
+    return module.main(args)
 
 
-def tune(asked: argparse.Namespace) -> int:
+def tune(args: argparse.Namespace) -> int:
     """Measure the fastest options for sums of random points and remember them."""
     from parki.perfmodels.bench import tune as module
 
-    _room(asked.n)
-    return module.main(asked)
+    _room(args.n)
+    return module.main(args)
 
 
 def _room(n: int) -> None:
@@ -217,17 +217,17 @@ def _room(n: int) -> None:
     memory.require(48 * n, f"--n {n}", "A smaller --n takes less.")
 
 
-def cache(asked: argparse.Namespace) -> int:
+def cache(args: argparse.Namespace) -> int:
     """List, clear or prune compiled kernels."""
     from parki.engine import cache as module
 
-    if asked.what == "list":
+    if args.what == "list":
         for entry in module.entries():
             print(f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(entry.time))}  {entry.size:9d}  {entry.label}")
         print(f"{len(module.entries())} kernels, {module.size() / 1e6:.1f} MB in {module.folder()}")
         return 0
-    gone = module.clear() if asked.what == "clear" else module.prune(max_age_days=asked.days)
-    print(f"{len(gone)} kernels removed from {module.folder()}")
+    entries = module.clear() if args.what == "clear" else module.prune(max_age_days=args.days)
+    print(f"{len(entries)} kernels removed from {module.folder()}")
     return 0
 
 

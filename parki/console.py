@@ -54,8 +54,8 @@ def ready() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _legible(stream: TextIO) -> Iterator[None]:
-    before = getattr(stream, "errors", None)
-    if before is None or not hasattr(stream, "reconfigure"):
+    errors = getattr(stream, "errors", None)
+    if errors is None or not hasattr(stream, "reconfigure"):
         yield
         return
     stream.reconfigure(errors="parki.plain")
@@ -63,7 +63,7 @@ def _legible(stream: TextIO) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):  # reconfiguring flushes, too
-            stream.reconfigure(errors=before)
+            stream.reconfigure(errors=errors)
 
 
 def _flush(stream: TextIO) -> None:
@@ -71,6 +71,6 @@ def _flush(stream: TextIO) -> None:
     try:
         stream.flush()
     except OSError:
-        with contextlib.suppress(OSError, ValueError), open(os.devnull, "w", encoding="utf-8") as nowhere:
-            os.dup2(nowhere.fileno(), stream.fileno())
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "w", encoding="utf-8") as sink:
+            os.dup2(sink.fileno(), stream.fileno())
         raise

@@ -18,8 +18,8 @@ def of_kernel(name: str) -> tuple[int, int]:
     Only these two lines are read, as all pairs are made when they are imported.
     """
     text = kernel_files.package_place(name).path.read_text("utf-8")
-    found = dict(re.findall(r"^(NS|NU) = (\d+)\b", text, re.MULTILINE))
-    return int(found["NS"]), int(found["NU"])
+    counts = dict(re.findall(r"^(NS|NU) = (\d+)\b", text, re.MULTILINE))
+    return int(counts["NS"]), int(counts["NU"])
 
 
 def of_path(path: str | os.PathLike) -> tuple[str, int, int, str]:
@@ -38,8 +38,8 @@ def of_path(path: str | os.PathLike) -> tuple[str, int, int, str]:
     for name in NAMES:
         value = constants.get(name)
         if not (isinstance(value, ast.Constant) and type(value.value) is int and value.value > 0):
-            found = "nothing" if value is None else ast.unparse(value)
-            raise ValueError(f"{name} is {found} in {place.display}; {EXPECTED}.")
+            description = "nothing" if value is None else ast.unparse(value)
+            raise ValueError(f"{name} is {description} in {place.display}; {EXPECTED}.")
         counts.append(value.value)
     return os.path.basename(place.display), counts[0], counts[1], place.key
 
@@ -52,13 +52,13 @@ def of_function(function: Callable[..., None]) -> tuple[str, int, int, Any]:
     ValueError
         Where ``NS`` or ``NU`` is not a positive number there.
     """
-    known, called = function.__globals__, function.__name__
+    module_names, label = function.__globals__, function.__name__
     for name in NAMES:
-        value = known.get(name)
+        value = module_names.get(name)
         if type(value) is not int or value < 1:
-            found = "nothing" if value is None else repr(value)
+            description = "nothing" if value is None else repr(value)
             raise ValueError(
-                f"{name} is {found} beside the function '{called}'; {EXPECTED}, or parki.pairs.Pair('{called}', dens, "
-                f"result, {called}), which says both."
+                f"{name} is {description} beside the function '{label}'; {EXPECTED}, or parki.pairs.Pair('{label}', "
+                f"dens, result, {label}), which says both."
             )
-    return called, known["NS"], known["NU"], function
+    return label, module_names["NS"], module_names["NU"], function

@@ -56,14 +56,14 @@ def run(
     say(f"backend     {doctor.backend(options.execution_space)}")
     with progress:
         progress("preparing")
-        began = time.perf_counter()
+        start = time.perf_counter()
         plan = api.plan(KERNEL, x, x, options, return_walltime=True)  # on a GPU, phases are timed only if asked for
         plan.walltime.watch = progress
-        planned = time.perf_counter()
+        middle = time.perf_counter()
         u = plan(dens, normals)
-        summed = time.perf_counter()
+        end = time.perf_counter()
     say(f"parameters  {Params(plan.parameters)}")
-    say(f"times       plan {planned - began:.2f} s (compiles what is not in the cache), sum {summed - planned:.2f} s\n")
+    say(f"times       plan {middle - start:.2f} s (compiles what is not in the cache), sum {end - middle:.2f} s\n")
     say((plan.walltime.table() if plan.comm is None else plan.walltime.summary()) + "\n")
     with progress:
         progress("second sum")
@@ -115,11 +115,11 @@ def streaks(u: Array, v: Array, steps: int = 18) -> Array:
     total = noise.copy()
     for way in (np.float32(1), np.float32(-1)):
         y, x = (axis.ravel().astype(np.float32) for axis in np.indices((rows, columns)))
-        at = np.arange(rows * columns)
+        place = np.arange(rows * columns)
         for _ in range(steps):
-            x += way * u[at]
-            y += way * v[at]
-            at = np.rint(y).astype(np.int64) % rows * columns + np.rint(x).astype(np.int64) % columns
-            total += noise[at]
+            x += way * u[place]
+            y += way * v[place]
+            place = np.rint(y).astype(np.int64) % rows * columns + np.rint(x).astype(np.int64) % columns
+            total += noise[place]
     total = (total - total.mean()) / total.std()
     return np.clip(0.9 + 0.25 * total, 0.2, 1.6).reshape(rows, columns)

@@ -67,9 +67,9 @@ class Differentiable:
 
     def pair(self, name: str) -> Pair:
         """Return the kernel of a name: this kernel, that of its gradient, or another of the method."""
-        for own in (self.kernel, self.slope):
-            if own is not None and own.name == name:
-                return own
+        for kernel in (self.kernel, self.slope):
+            if kernel is not None and kernel.name == name:
+                return kernel
         return self.table[name]
 
     def slope_of(self, name: str) -> str | None:
@@ -135,10 +135,10 @@ class Differentiable:
         """Return the energy of charges ``(N,)``, its derivatives by points and charges, and that by the box or None."""
         with self._lock:
             plan = self._plan(self.kernel.name, True, x, None, box)
-            found = plan.energy_terms(q, stress=strained)
-        slopes = -found.forces
-        by_box = self._by_box(found.stress, box, x, slopes).astype(x.dtype) if strained else None
-        return found.energy, slopes, found.potential, by_box
+            terms = plan.energy_terms(q, stress=strained)
+        slopes = -terms.forces
+        by_box = self._by_box(terms.stress, box, x, slopes).astype(x.dtype) if strained else None
+        return terms.energy, slopes, terms.potential, by_box
 
     def box_slope(self, x: Array, y: Array | None, d: Array, w: Array, box: Array) -> Array:
         """Return the derivative of Σ w · u in the box, of the shape of `box`, at fixed points.
@@ -147,54 +147,54 @@ class Differentiable:
         targets and sources add.
         """
         xp = module_of(x)
-        none = [xp.zeros_like(a[:, 0]) for a in ((d, w) if y is not None else ())]
+        zeros = [xp.zeros_like(a[:, 0]) for a in ((d, w) if y is not None else ())]
         density, weights = d[:, 0], w[:, 0]
         if y is not None:
             x = xp.concatenate([x, y], axis=1)
-            density, weights = xp.concatenate([none[1], density], axis=1), xp.concatenate([weights, none[0]], axis=1)
+            density, weights = xp.concatenate([zeros[1], density], axis=1), xp.concatenate([weights, zeros[0]], axis=1)
         sizes = [float(xp.linalg.norm(a)) for a in (density, weights)]
         if not all(sizes):
             return np.zeros_like(box)
         weights = weights * (sizes[0] / sizes[1])
-        both = xp.concatenate([density + weights, density - weights]).astype(x.dtype)
+        densities = xp.concatenate([density + weights, density - weights]).astype(x.dtype)
         with self._lock:
-            found = self._plan(self.kernel.name, True, x, None, box).energy_terms(both, stress=True)
-        half, share = len(both) // 2, 0.5 * sizes[1] / sizes[0]
+            terms = self._plan(self.kernel.name, True, x, None, box).energy_terms(densities, stress=True)
+        half, share = len(densities) // 2, 0.5 * sizes[1] / sizes[0]
         slopes, stress = (
-            share * (a[:half] - a[half:]).sum(axis=0) for a in (-found.forces.astype(np.float64), found.stress)
+            share * (a[:half] - a[half:]).sum(axis=0) for a in (-terms.forces.astype(np.float64), terms.stress)
         )
         return self._by_box(stress, box, x, slopes).astype(box.dtype)
 
     def _by_box(self, stress: np.ndarray, box: Array, x: Array, slopes: Array) -> np.ndarray:
         """Return the derivative by the box, from those by a strain, which moves box and points, and by points."""
-        on = np.array(self.periodic)
-        cell = (np.diag(box) if np.ndim(box) == 1 else np.asarray(box, np.float64))[on]
+        axes = np.array(self.periodic)
+        cell = (np.diag(box) if np.ndim(box) == 1 else np.asarray(box, np.float64))[axes]
         measure = math.sqrt(np.linalg.det(cell @ cell.T))  # volume of the cell, its area, or its length
-        moved = np.asarray(arrays.to_host(slopes.astype(np.float64) @ x.astype(np.float64).T))
+        moments = np.asarray(arrays.to_host(slopes.astype(np.float64) @ x.astype(np.float64).T))
         inverse = np.linalg.pinv(cell)
         along = inverse @ cell  # projects onto the periodic directions
-        found = np.zeros((3, 3))
-        found[on] = (along @ (stress * measure - moved) @ inverse).T
-        return np.diag(found).copy() if np.ndim(box) == 1 else found
+        result = np.zeros((3, 3))
+        result[axes] = (along @ (stress * measure - moments) @ inverse).T
+        return np.diag(result).copy() if np.ndim(box) == 1 else result
 
     def _plan(self, name: str, gradient: bool, x: Array, y: Array | None, box: Array | None) -> Plan[Any]:
         """Return a plan for these points: a held plan, moved if it `keeps`, or a new one."""
         shapes = tuple(None if a is None else (a.shape, a.dtype.name) for a in (x, y, box))
-        key, now = (name, gradient, *shapes), [x, y, box]
-        plan, then = self._plans.pop(key, (None, None))
-        if plan is not None and not all(_equal(a, b) for a, b in zip(now, then, strict=True)):
-            plan = self._moved(plan, now, then) if self.keeps else None
+        key, arrays_now = (name, gradient, *shapes), [x, y, box]
+        plan, arrays_before = self._plans.pop(key, (None, None))
+        if plan is not None and not all(_equal(a, b) for a, b in zip(arrays_now, arrays_before, strict=True)):
+            plan = self._moved(plan, arrays_now, arrays_before) if self.keeps else None
         if plan is None:
             plan = self.plan(self.pair(name), gradient, x, x if y is None else y, box, self.exclude)
-        self._plans[key] = (plan, [a if a is None or not self.keeps else a.copy() for a in now])
+        self._plans[key] = (plan, [a if a is None or not self.keeps else a.copy() for a in arrays_now])
         if len(self._plans) > KEPT:
             del self._plans[next(iter(self._plans))]
         return plan
 
-    def _moved(self, plan: Plan[Any], now: list[Any], then: list[Any]) -> Plan[Any]:
-        x, y, box = now
+    def _moved(self, plan: Plan[Any], arrays_now: list[Any], arrays_before: list[Any]) -> Plan[Any]:
+        x, y, box = arrays_now
         places = {"points": x} if y is None else {"targets": x, "sources": y}
-        plan.move(**places, **({} if _equal(box, then[2]) else {"box": _box(box)}))
+        plan.move(**places, **({} if _equal(box, arrays_before[2]) else {"box": _box(box)}))
         return plan
 
 
@@ -237,12 +237,12 @@ def ewald(
     """Return the sums of a kernel by Ewald's method."""
 
     def plan(pair: Pair, gradient: bool, targets: Array, sources: Array, box: Any, exclude: Any) -> Plan[Any]:
-        chosen = options if box is None else EwaldOptions.resolve(options, box=_box(box))
+        options_of_box = options if box is None else EwaldOptions.resolve(options, box=_box(box))
         pair = kernels.gradient(pair, True) if gradient else pair
-        return make(Ewald(pair, chosen, names=names, gradient=gradient), targets, sources, exclude)
+        return make(Ewald(pair, options_of_box, names=names, gradient=gradient), targets, sources, exclude)
 
-    known = kernels.SLOPES.get(kernel.name, {}) if kernels.known_to_parki(kernel) else {}
-    slope = replace(known["only"], parameters=kernel.parameters) if "only" in known else None
+    slopes = kernels.SLOPES.get(kernel.name, {}) if kernels.known_to_parki(kernel) else {}
+    slope = replace(slopes["only"], parameters=kernel.parameters) if "only" in slopes else None
     return Differentiable(kernel, slope, plan, kernels.KERNELS, options.periodic, exclude, keeps, names)
 
 
@@ -286,9 +286,9 @@ def of_method(method: str, kernel: Any, options: Mapping[str, Any], keeps: bool 
     for name in REFUSED:
         if name in options:
             raise TypeError(f"{name} was given; sums that are differentiated do not take it.")
-    given = dict(options)
-    exclude = given.pop("exclude", None)
+    keywords = dict(options)
+    exclude = keywords.pop("exclude", None)
     if method != "ewald":
-        return free(method, kernel, given, exclude, keeps)
-    pair = kernels.find(kernel, kappa=given.pop("kappa", None))
-    return ewald(pair, EwaldOptions.resolve(None, None, ("kappa",), **given), exclude, keeps)
+        return free(method, kernel, keywords, exclude, keeps)
+    pair = kernels.find(kernel, kappa=keywords.pop("kappa", None))
+    return ewald(pair, EwaldOptions.resolve(None, None, ("kappa",), **keywords), exclude, keeps)

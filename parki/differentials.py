@@ -46,21 +46,21 @@ def to_density(kernel: Pair, field: Field, places: Places, w: Array, normals: Ar
     NotImplementedError
         For a kernel whose adjoint is not known.
     """
-    back = adjoints.of(kernel)
-    if back is None:
+    rule = adjoints.of(kernel)
+    if rule is None:
         raise NotImplementedError(
             f"{kernel} has no derivative in its density; expected a kernel whose adjoint is known."
         )
-    return back(lambda name, w, normals=None: field(name, *places.turned, w, normals), w, normals)
+    return rule(lambda name, w, normals=None: field(name, *places.turned, w, normals), w, normals)
 
 
 def to_normals(field: Field, places: Places, d: Array, w: Array) -> Array:
     """Return the cotangent ``(3, Ns)`` of normals, of densities whose last three components are of a double layer."""
-    each = [
+    derivatives = [
         adjoints.traction(lambda name, w: field(name, *places.turned, w, None), w[r : r + 1], d[r, -3:])[0]
         for r in range(len(w))
     ]
-    return module_of(w).stack(each).sum(axis=0)
+    return module_of(w).stack(derivatives).sum(axis=0)
 
 
 def to_points(
@@ -82,12 +82,12 @@ def to_points(
     """
     xp = module_of(w)
 
-    def contracted(at: Array, sources: Array | None, strengths: Array, weights: Array) -> Array:
-        found = field(slope, at, sources, strengths, None)
-        return xp.einsum("kcan,kcn->an", found.reshape(len(strengths), kernel.result, 3, -1), weights)
+    def contracted(targets: Array, sources: Array | None, strengths: Array, weights: Array) -> Array:
+        slopes = field(slope, targets, sources, strengths, None)
+        return xp.einsum("kcan,kcn->an", slopes.reshape(len(strengths), kernel.result, 3, -1), weights)
 
     x, y = places
     if y is None:  # one sum of twice the right-hand sides
-        both = (xp.concatenate([d, w]), xp.concatenate([w, d])) if need[0] else None
-        return (contracted(x, None, *both) if both else None), None
+        operands = (xp.concatenate([d, w]), xp.concatenate([w, d])) if need[0] else None
+        return (contracted(x, None, *operands) if operands else None), None
     return (contracted(x, y, d, w) if need[0] else None), (contracted(y, x, w, d) if need[1] else None)

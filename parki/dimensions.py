@@ -76,9 +76,9 @@ def of(pair: Hashable, slots: Mapping[str, Any]) -> Dimensions | None:
     """Return the powers of length of a pair function of parki with these slots; None for any other."""
     if pair != "pair/radial":
         return _PAIRS.get(pair) if isinstance(pair, str) else None
-    known = _RADIAL.get(slots.get("radial", "radial/coulomb"))
-    if known is None:
+    dimensions = _RADIAL.get(slots.get("radial", "radial/coulomb"))
+    if dimensions is None:
         return None
-    power = known.result[0]
+    power = dimensions.result[0]
     value, gradient = bool(slots.get("VALUE", True)), bool(slots.get("GRADIENT", False))
-    return replace(known, result=(power,) * value + (power - 1,) * (3 * gradient))
+    return replace(dimensions, result=(power,) * value + (power - 1,) * (3 * gradient))

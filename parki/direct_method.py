@@ -98,8 +98,8 @@ class Direct(FreeMethod):
             Step("pairs", unit, teams, args, shape=(all_pairs.CHUNK, 1)),
         ]
         with times.phase("lists"):
-            placed = Steps(steps, first).place(self.space)
-        return FreeSum(placed, charges, u, problem.with_points(None, None))
+            placed_steps = Steps(steps, first).place(self.space)
+        return FreeSum(placed_steps, charges, u, problem.with_points(None, None))
 
     def predict(
         self, problem: FreeProblem, parameters: DirectParameters, structure: DirectStructure | None, memory: int

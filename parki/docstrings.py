@@ -128,26 +128,26 @@ class DocEntry(NamedTuple):
 
 def sections(text: str) -> dict[str, list[str]]:
     """Return the lines of a docstring by the titles of its sections, lines before the first title by ""."""
-    found: dict[str, list[str]] = {"": []}
+    result: dict[str, list[str]] = {"": []}
     lines, title = inspect.cleandoc(text).splitlines(), ""
-    for line, below in zip(lines, [*lines[1:], ""], strict=False):
-        if line in ORDER and below == "-" * len(line):
+    for line, underline in zip(lines, [*lines[1:], ""], strict=False):
+        if line in ORDER and underline == "-" * len(line):
             title = line
-            found[title] = []
-        elif not (line and title and not found[title] and set(line) == {"-"}):
-            found[title].append(line)
-    return {title: "\n".join(body).strip().splitlines() for title, body in found.items()}
+            result[title] = []
+        elif not (line and title and not result[title] and set(line) == {"-"}):
+            result[title].append(line)
+    return {title: "\n".join(body).strip().splitlines() for title, body in result.items()}
 
 
 def entries(lines: Iterable[str]) -> list[DocEntry]:
     """Return the entries of a section of parameters."""
-    found: list[tuple[str, list[str]]] = []
+    blocks: list[tuple[str, list[str]]] = []
     for line in lines:
         if line[:1].strip():
-            found.append((line, []))
+            blocks.append((line, []))
         else:
-            found[-1][1].append(line)
-    parts = [(*head.partition(" :"), body) for head, body in found]
+            blocks[-1][1].append(line)
+    parts = [(*head.partition(" :"), body) for head, body in blocks]
     return [DocEntry(tuple(names.split(", ")), colon + kind, tuple(body)) for names, colon, kind, body in parts]
 
 
@@ -163,14 +163,18 @@ def _placed(names: Sequence[str], tables: Sequence[Iterable[DocEntry]]) -> tuple
     """Return the entries of names in order, each from the first table that has it, and the names that were found."""
     entry_of = {name: entry for table in reversed(tables) for entry in table for name in entry.names}
     lines: list[str] = []
-    done: set[str] = set()
+    names_done: set[str] = set()
     for name in names:
-        if name in entry_of and name not in done:
+        if name in entry_of and name not in names_done:
             entry = entry_of[name]
-            some = [other for other in entry.names if other in names and entry_of[other] is entry]
-            lines += entry.of(some)
-            done.update(some)
-    return lines, done
+            names_of_entry = [
+                name_of_entry
+                for name_of_entry in entry.names
+                if name_of_entry in names and entry_of[name_of_entry] is entry
+            ]
+            lines += entry.of(names_of_entry)
+            names_done.update(names_of_entry)
+    return lines, names_done
 
 
 def assembled(text: str, names: Sequence[str], like: str | None, options: Sequence[Any], first: Iterable[str]) -> str:
@@ -193,16 +197,16 @@ def assembled(text: str, names: Sequence[str], like: str | None, options: Sequen
     -------
     str
     """
-    own, other = sections(text), sections(like or "")
-    tables = [entries(part.get("Parameters", ())) for part in (own, other)]
-    known = [entry for each in options for entry in options_of(each)]
-    tables.append([entry for entry in known if any(name in first for name in entry.names)])
-    lines, done = _placed(names, tables)
-    rest, _ = _placed([name for name in names if name not in done], [known])
-    found = {title: other[title] for title in SHARED if title in other} | own
-    found |= {"Parameters": lines, "Other Parameters": rest}
-    blocks = ["\n".join(own[""])]
-    blocks += ["\n".join((title, "-" * len(title), *found[title])) for title in ORDER if found.get(title)]
+    own_sections, like_sections = sections(text), sections(like or "")
+    tables = [entries(part.get("Parameters", ())) for part in (own_sections, like_sections)]
+    entries_of_options = [entry for source in options for entry in options_of(source)]
+    tables.append([entry for entry in entries_of_options if any(name in first for name in entry.names)])
+    lines, names_done = _placed(names, tables)
+    rest, _ = _placed([name for name in names if name not in names_done], [entries_of_options])
+    bodies = {title: like_sections[title] for title in SHARED if title in like_sections} | own_sections
+    bodies |= {"Parameters": lines, "Other Parameters": rest}
+    blocks = ["\n".join(own_sections[""])]
+    blocks += ["\n".join((title, "-" * len(title), *bodies[title])) for title in ORDER if bodies.get(title)]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -30,18 +30,20 @@ def report(comm: Any = None) -> tuple[str, bool]:
     python = f"Python {platform.python_version()}"
     lines = ["   ".join([f"parki {parki.__version__}", python, *versions, f"{platform.system()} {platform.machine()}"])]
     lines += _compiler()
-    kept = cache.entries()
-    lines.append(_line("cache", f"{_short(cache.folder())}   {len(kept)} kernels, {_megabytes(cache.size())}"))
-    found = spaces.available()
-    for name, why in found.items():
-        said = [f"ready    {text}" for text in _ready(name)] if why is None else [f"missing  {why}"]
-        lines += [_line(name, text) for text in said]
+    entries = cache.entries()
+    lines.append(_line("cache", f"{_short(cache.folder())}   {len(entries)} kernels, {_megabytes(cache.size())}"))
+    reasons = spaces.available()
+    for name, reason in reasons.items():
+        states = [f"ready    {text}" for text in _ready(name)] if reason is None else [f"missing  {reason}"]
+        lines += [_line(name, text) for text in states]
     lines.append(_line("CuPy", _cupy()))
-    for module, title, distribution, why in OPTIONAL:
-        here = importlib.util.find_spec(module) is not None
-        lines.append(_line(title, f"present  {_version(distribution)}".rstrip() if here else f"missing  {why}"))
+    for module, title, distribution, reason in OPTIONAL:
+        is_present = importlib.util.find_spec(module) is not None
+        lines.append(
+            _line(title, f"present  {_version(distribution)}".rstrip() if is_present else f"missing  {reason}")
+        )
     lines += [] if comm is None else _ranks(comm)
-    return "\n".join(lines), any(why is None for why in found.values())
+    return "\n".join(lines), any(reason is None for reason in reasons.values())
 
 
 def _ranks(comm: Any) -> list[str]:
@@ -51,16 +53,16 @@ def _ranks(comm: Any) -> list[str]:
     from parki.distributed import communicators, network
 
     ranks = communicators.of(comm)
-    nodes = len({own[0] for own in ranks.allgather(ranks.node)})
+    nodes = len({node[0] for node in ranks.allgather(ranks.node)})
     library = MPI.Get_library_version().partition("\n")[0].replace("\t", " ").rstrip("\0").strip()
     threads = max(1, spaces.threads() // ranks.peers)
-    where = f"{ranks.size} on {_count(nodes, 'machine')}, {_count(threads, 'thread')} each"
-    found = network.measure(ranks)
+    places = f"{ranks.size} on {_count(nodes, 'machine')}, {_count(threads, 'thread')} each"
+    rates = network.measure(ranks)
     if ranks.rank == 0:
-        network.keep(found)
+        network.keep(rates)
     return [
-        _line("ranks", f"{where}   {library}"),
-        _line("network", f"{found}; kept for sums over ranks"),
+        _line("ranks", f"{places}   {library}"),
+        _line("network", f"{rates}; kept for sums over ranks"),
     ]
 
 
@@ -73,10 +75,10 @@ def backend(space: spaces.Space) -> str:
     if space.own_memory:
         text = _device(devices.current() or devices.find(space.name)[0])
         return f"{space.name}, {text}, {rtc.version('cuda' if space.name == devices.CUDA else 'hip')}"
-    found, target = compiler.toolchains()[0]
+    cxx, target = compiler.toolchains()[0]
     if space.checks_accesses:
-        return f"{space.name}, {_ready(space.name)[0]}, {found.version}"
-    return f"{space.name}, {_count(spaces.workers(space), 'thread')}, {found.version}, {_vectors(target.vector_bytes)}"
+        return f"{space.name}, {_ready(space.name)[0]}, {cxx.version}"
+    return f"{space.name}, {_count(spaces.workers(space), 'thread')}, {cxx.version}, {_vectors(target.vector_bytes)}"
 
 
 def _ready(name: str) -> list[str]:
@@ -91,35 +93,35 @@ def _ready(name: str) -> list[str]:
 
 def _device(device: devices.Device) -> str:
     """Return name, compute capability or architecture, memory, multiprocessors and driver on one line."""
-    what = f"compute capability {device.capability}" if device.capability else device.arch
+    architecture = f"compute capability {device.capability}" if device.capability else device.arch
     memory = f"{device.memory_bytes / 1e9:.0f} GB"
-    return f"{device.name}, {what}, {memory}, {device.multiprocessors} multiprocessors, driver {device.driver}"
+    return f"{device.name}, {architecture}, {memory}, {device.multiprocessors} multiprocessors, driver {device.driver}"
 
 
 def _cupy() -> str:
     """Return one line on CuPy, and on whether kernels can be compiled for GPUs, which needs no GPU."""
     kind = devices.platform() or devices.CUDA
-    why = devices.missing_compiler(kind)
+    reason = devices.missing_compiler(kind)
     if devices.platform() is None:
-        return f"missing  {why}"
-    compiles = f"not compiling for GPUs: {why}" if why else rtc.version("cuda" if kind == devices.CUDA else "hip")
+        return f"missing  {reason}"
+    compiles = f"not compiling for GPUs: {reason}" if reason else rtc.version("cuda" if kind == devices.CUDA else "hip")
     return f"present  {devices.distribution(kind)}, {compiles}"
 
 
 def _compiler() -> list[str]:
     try:
-        found, target = compiler.toolchains()[0]
+        cxx, target = compiler.toolchains()[0]
     except BuildError as error:
         return [_line("compiler", f"missing  {error}")]
-    asked = target.resolved.rpartition("-")[0] or target.resolved
+    instructions = target.resolved.rpartition("-")[0] or target.resolved
     try:
-        lines = [_line("compiler", f"{compiler.find_compiler().version}   ({found.path})")]
+        lines = [_line("compiler", f"{compiler.find_compiler().version}   ({cxx.path})")]
     except BuildError as error:
-        said = f"kernels in the cache by {found.version} fit this processor and run; others cannot be compiled"
-        lines = [_line("compiler", f"missing  {error}"), _line("prepared", said)]
+        note = f"kernels in the cache by {cxx.version} fit this processor and run; others cannot be compiled"
+        lines = [_line("compiler", f"missing  {error}"), _line("prepared", note)]
     return [
         *lines,
-        _line("target", f"{target.arch}: {asked}"),
+        _line("target", f"{target.arch}: {instructions}"),
         _line("vectors", _vectors(target.vector_bytes)),
         _line("threads", f"{spaces.threads()} of {compiler.cpus()} CPUs"),
         _line("rates", _rates()),
@@ -132,8 +134,8 @@ def _rates() -> str:
         return f"common ones, as PARKI_CALIBRATION={machine.ignored()}"
     if machine.calibrated(prediction.built()):
         return "measured here"
-    why = "were by another compiler or for other vectors" if machine.calibrated() else "have not been measured here"
-    return f"common ones, others {why} → parki calibrate"
+    reason = "were by another compiler or for other vectors" if machine.calibrated() else "have not been measured here"
+    return f"common ones, others {reason} → parki calibrate"
 
 
 def _vectors(width: int) -> str:

@@ -108,9 +108,9 @@ class Energetic(Excluding):
         >>> print(f"{energy:.5f} {-np.trace(stress) / 3:.5f} {energy / 24:.5f}")
         -6.99026 -0.29126 -0.29126
         """
-        found = self.energy_terms(density, stress=stress)
-        forces = found.forces.swapaxes(-1, -2) if self.arguments.layout == "nd" else found.forces
-        return EnergyForces(found.energy, self.arguments.home(forces, density), found.stress)
+        terms = self.energy_terms(density, stress=stress)
+        forces = terms.forces.swapaxes(-1, -2) if self.arguments.layout == "nd" else terms.forces
+        return EnergyForces(terms.energy, self.arguments.home(forces, density), terms.stress)
 
     def energy_terms(self, density: AnyArray, *, stress: bool = False) -> EnergyTerms:
         """Return the results of `energy_forces` and the potential, components first, in the sum's own memory."""
@@ -140,50 +140,52 @@ class Energetic(Excluding):
 
     def _energies(self, density: AnyArray, stress: bool) -> EnergyTerms:
         """Return energies, forces, stresses and potentials of a plan with its gradient."""
-        found: list[tuple[float, Any, Any, Any]] = []
-        many = False
+        results: list[tuple[float, Any, Any, Any]] = []
+        batched = False
 
-        def work(given: Density, rows: Array, times: PhaseTimes) -> None:
-            nonlocal many
-            found.clear()  # results by parameters that missed the tolerance
-            many, strains = given.many, self._summed(given, rows, times, stress)
-            for q, u, strain in zip(given.values[:, 0], rows, strains, strict=True):
-                found.append((_half_product(q, u[0]), -q * u[1:], strain, u[0]))
+        def work(inputs: Density, rows: Array, times: PhaseTimes) -> None:
+            nonlocal batched
+            results.clear()  # results by parameters that missed the tolerance
+            batched, strains = inputs.many, self._summed(inputs, rows, times, stress)
+            for q, u, strain in zip(inputs.values[:, 0], rows, strains, strict=True):
+                results.append((_half_product(q, u[0]), -q * u[1:], strain, u[0]))
 
         self._called(density, None, None, work)
-        energies, forces, strains, potentials = zip(*found, strict=True)
+        energies, forces, strains, potentials = zip(*results, strict=True)
         if self.comm is not None:
             energies = self.comm.allreduce(np.array(energies)).tolist()
-        if not many:
+        if not batched:
             return EnergyTerms(energies[0], forces[0], strains[0], potentials[0])
         strains = np.array(strains) if stress else None
         return EnergyTerms(np.array(energies), self.xp.stack(forces), strains, self.xp.stack(potentials))
 
-    def _summed(self, given: Density, rows: Array, times: PhaseTimes, stress: bool) -> list[Any]:
+    def _summed(self, inputs: Density, rows: Array, times: PhaseTimes, stress: bool) -> list[Any]:
         """Sum potential and gradient to rows; return the stress of each right-hand side, or None."""
         cell = self.problem.cell
         if stress and cell is not None and self.structure is not None:
             if self.energies is None:
                 self.energies = self.method.energy_sum(self.problem, self.chosen, self.structure, times)
-            over = 1 / math.prod(math.ldexp(side, -self.problem.power) for side in cell.sides if side < math.inf)
-            return [0.5 * over * (strain + strain.T) for strain in self._strained(given.values, rows, times)]
-        self._sum(given, rows, times)
+            inverse_volume = 1 / math.prod(
+                math.ldexp(side, -self.problem.power) for side in cell.sides if side < math.inf
+            )
+            return [0.5 * inverse_volume * (strain + strain.T) for strain in self._strained(inputs.values, rows, times)]
+        self._sum(inputs, rows, times)
         if not stress:
             return [None] * len(rows)
         if self.structure is None:
             return [np.zeros((3, 3))] * len(rows)
         problem = self.full()
-        return [_moments(problem, q, u) for q, u in zip(given.values[:, 0], rows, strict=True)]
+        return [_moments(problem, q, u) for q, u in zip(inputs.values[:, 0], rows, strict=True)]
 
     def _strained(self, values: Array, rows: Array, times: PhaseTimes) -> Iterator[np.ndarray]:
         """Sum potential and gradient of each right-hand side to rows; yield the derivative of its energy by strain."""
         norms = []
         for r in range(len(values)):
-            one, row = values[r : r + 1], rows[r : r + 1]
-            strain = self.energies.run_with_virial(one, row, times)
+            charges, row = values[r : r + 1], rows[r : r + 1]
+            strain = self.energies.run_with_virial(charges, row, times)
             if self.exclusions is not None:
                 norms.append(exclusions.norms(row)[0])
-                strain = strain - self._excluded().take_off_with_virial(one, row)
+                strain = strain - self._excluded().take_off_with_virial(charges, row)
             yield strain
         if self.exclusions is not None:
             self._norms = np.array(norms)
@@ -201,5 +203,5 @@ def _moments(problem: Any, q: Array, u: Array) -> np.ndarray:
     x = problem.sources.astype(np.float64)
     powers = [scaling.exponent(float(scaling.largest(a).max())) for a in (q, u[1:])]
     slopes = scaling.times(q, powers[0]).astype(np.float64) * scaling.times(u[1:], powers[1]).astype(np.float64)
-    found = arrays.to_host((x - x.mean(axis=1)[:, None]) @ slopes.T)
-    return np.ldexp(0.5 * (found + found.T), -sum(powers) - problem.power)
+    moments = arrays.to_host((x - x.mean(axis=1)[:, None]) @ slopes.T)
+    return np.ldexp(0.5 * (moments + moments.T), -sum(powers) - problem.power)

@@ -95,8 +95,8 @@ class ErrorEstimate:
     maximum: float = math.nan
 
     def __str__(self) -> str:
-        each = f"median {self.median:.1e}, 99 % {self.percentile_99:.1e}, largest {self.maximum:.1e}"
-        return f"relative RMS error {self.value:.2e} ({self._bounds} at 95 %, {self.n} targets; {each})"
+        errors = f"median {self.median:.1e}, 99 % {self.percentile_99:.1e}, largest {self.maximum:.1e}"
+        return f"relative RMS error {self.value:.2e} ({self._bounds} at 95 %, {self.n} targets; {errors})"
 
     @property
     def _bounds(self) -> str:
@@ -104,8 +104,8 @@ class ErrorEstimate:
 
     def _repr_html_(self) -> str:
         values = {"value": f"{self.value:.2e}", "95 % interval": self._bounds, "targets": str(self.n)}
-        each = {"median": self.median, "99 %": self.percentile_99, "largest": self.maximum}
-        values |= {name: f"{value:.1e}" for name, value in each.items()}
+        errors = {"median": self.median, "99 %": self.percentile_99, "largest": self.maximum}
+        values |= {name: f"{value:.1e}" for name, value in errors.items()}
         return tables.facts(values, "relative RMS error")
 
 
@@ -125,7 +125,7 @@ def sample(n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
 
 
 def estimate(
-    found: NDArray[np.float64], exact: NDArray[np.float64], n_targets: int, seed: int, both: bool = False
+    sums: NDArray[np.float64], exact: NDArray[np.float64], n_targets: int, seed: int, both: bool = False
 ) -> ErrorEstimate:
     """Compare results ``(rhs, components, n)`` at sampled targets.
 
@@ -140,19 +140,19 @@ def estimate(
     """
     if both:
         parts = [slice(0, 1), slice(1, None)]
-        each = [estimate(found[:, part], exact[:, part], n_targets, seed) for part in parts]
-        return max(each, key=lambda one: one.value)
-    count = found.shape[-1]
+        estimates = [estimate(sums[:, part], exact[:, part], n_targets, seed) for part in parts]
+        return max(estimates, key=lambda candidate: candidate.value)
+    count = sums.shape[-1]
     power = exponent(float(np.abs(exact).max(initial=0.0)))  # squares must neither overflow nor vanish
-    found, exact = times(found, power), times(exact, power)
-    errors, sizes = (np.sum(a * a, axis=(0, 1)) for a in (found - exact, exact))
+    sums, exact = times(sums, power), times(exact, power)
+    errors, sizes = (np.sum(a * a, axis=(0, 1)) for a in (sums - exact, exact))
     if not sizes.any():
         raise ValueError("the sum is zero at all sampled targets; it has no relative error.")
     value = low = high = float(np.sqrt(errors.sum() / sizes.sum()))
     if count < n_targets:
-        again = np.random.default_rng(seed).integers(count, size=(RESAMPLED, count))
-        total = np.maximum(sizes[again].sum(axis=1), np.finfo(float).tiny)
-        bounds = np.percentile(np.sqrt(errors[again].sum(axis=1) / total), LEVELS)
+        resamples = np.random.default_rng(seed).integers(count, size=(RESAMPLED, count))
+        total = np.maximum(sizes[resamples].sum(axis=1), np.finfo(float).tiny)
+        bounds = np.percentile(np.sqrt(errors[resamples].sum(axis=1) / total), LEVELS)
         low, high = min(value, float(bounds[0])), max(value, float(bounds[1]))
     single = np.sqrt(errors * (count / sizes.sum()))
     return ErrorEstimate(value, low, high, count, *(float(v) for v in np.percentile(single, EACH)))

@@ -25,7 +25,7 @@ class Excluding(Operable):
     _warned = False
     _norms: np.ndarray  # norms of the rows of a sum before pairs were left out
 
-    def _arrange(self, problem: Any, chosen: Any = None) -> None:
+    def _arrange(self, problem: Any, parameters: Any = None) -> None:
         """Choose parameters, if none are given, and arrange the points."""
         raise NotImplementedError
 
@@ -60,8 +60,8 @@ class Excluding(Operable):
         if self.comm is not None:
             raise NotImplementedError(ALONE)
         with self._whole():
-            of = self.problem
-            self.exclusions = exclusions.of(pairs, of.n_targets, of.n_sources, of.same)
+            problem = self.problem
+            self.exclusions = exclusions.of(pairs, problem.n_targets, problem.n_sources, problem.same)
             self._related, self._left_out = {}, None
 
     def _excluded(self) -> LeftOut:
@@ -70,25 +70,25 @@ class Excluding(Operable):
             self._left_out = LeftOut(self.exclusions, self.kernel, self.method.outer(self.full()), self.space)
         return self._left_out
 
-    def _refined(self, given: Density, rows: Array) -> bool:
+    def _refined(self, inputs: Density, rows: Array) -> bool:
         """Choose parameters anew where exclusions leave so little of a sum that its error may miss the tolerance."""
         if self.structure is None:
             return False
         self._warn_of_rounding(rows)
-        found = self.method.refined(self.problem, self.chosen, given, self._norms, rows)
-        if found is None:
+        refinement = self.method.refined(self.problem, self.chosen, inputs, self._norms, rows)
+        if refinement is None:
             return False
         problem = self.full()
-        self.method, chosen = found
-        self._arrange(problem, chosen)
+        self.method, parameters = refinement
+        self._arrange(problem, parameters)
         return True
 
     def _warn_of_rounding(self, rows: Array) -> None:
         """Warn, once, where the sums that remain have lost more digits than the tolerance asks for."""
         tolerance = getattr(self.method.options, "tolerance", None)
         share = exclusions.least_share(rows, self._norms, self.method.gradient is True, least=0.0)
-        lost = ROUNDINGS * float(np.finfo(self.dtype).eps) / max(share, 1e-300)
-        if tolerance is not None and lost > tolerance and not self._warned:
+        rounding = ROUNDINGS * float(np.finfo(self.dtype).eps) / max(share, 1e-300)
+        if tolerance is not None and rounding > tolerance and not self._warned:
             self._warned = True
-            text = f"exclusions leave {share:.1e} of the sum, which {self.dtype} holds to about {lost:.1e} of it"
+            text = f"exclusions leave {share:.1e} of the sum, which {self.dtype} holds to about {rounding:.1e} of it"
             error.warn(f"{text}; expected a larger tolerance than {tolerance:g}, or float64", error.PrecisionWarning)

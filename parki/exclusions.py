@@ -51,12 +51,12 @@ class Exclusions:
         return _listed(self.partner.astype(np.int64), self.targets, self.weight, self.n_sources, self.n_targets)
 
 
-def of(given: Any, n_targets: int, n_sources: int, same: bool) -> Exclusions | None:
+def of(exclude: Any, n_targets: int, n_sources: int, same: bool) -> Exclusions | None:
     """Return the lists of pairs that a caller gives as `exclude`, None for none.
 
     Parameters
     ----------
-    given : array (2, M), or tuple
+    exclude : array (2, M), or tuple
         Pairs; (pairs, scale); or lists by target: (begin, partners), (begin, partners, scale).
     n_targets, n_sources : int
     same : bool
@@ -70,25 +70,25 @@ def of(given: Any, n_targets: int, n_sources: int, same: bool) -> Exclusions | N
     TypeError
         For indices that are not whole numbers.
     """
-    if given is None:
+    if exclude is None:
         return None
-    lists, i, j, scale = _entries(given, n_targets)
+    lists, i, j, scale = _entries(exclude, n_targets)
     for name, index, n in (("first", i, n_targets), ("second", j, n_sources)):
         if len(index) and not (index.min() >= 0 and index.max() < n):
-            found = int(index[(index < 0) | (index >= n)][0])
-            raise ValueError(f"exclude has the {name} index {found}; expected 0 to {n - 1}.")
+            bad_index = int(index[(index < 0) | (index >= n)][0])
+            raise ValueError(f"exclude has the {name} index {bad_index}; expected 0 to {n - 1}.")
     weight = _weights(scale, len(i))
     if not same:
         return _listed(i, j, weight, n_targets, n_sources)
     if (i == j).any():
-        found = int(i[i == j][0])
-        raise ValueError(f"exclude has a pair of particle {found} with itself; expected pairs of two particles.")
+        bad_index = int(i[i == j][0])
+        raise ValueError(f"exclude has a pair of particle {bad_index} with itself; expected pairs of two particles.")
     if not (lists and _mirrored(i, j, weight, n_targets)):
         i, j, weight = np.concatenate([i, j]), np.concatenate([j, i]), np.concatenate([weight, weight])
     return _listed(i, j, weight, n_targets, n_sources)
 
 
-def check_moved(pairs: Exclusions, moved: tuple[Any, Any], layout: str) -> None:
+def check_moved(pairs: Exclusions, points: tuple[Any, Any], layout: str) -> None:
     """Refuse a move to other numbers of targets or sources than those of `pairs`; None stands for points that stay.
 
     Raises
@@ -96,67 +96,67 @@ def check_moved(pairs: Exclusions, moved: tuple[Any, Any], layout: str) -> None:
     ValueError
         Naming both numbers.
     """
-    for x, n in zip(moved, (pairs.n_targets, pairs.n_sources), strict=True):
+    for x, n in zip(points, (pairs.n_targets, pairs.n_sources), strict=True):
         shape = np.shape(x)
-        found = shape[0 if layout == "nd" else 1] if len(shape) == 2 else n
-        if found != n:
+        number = shape[0 if layout == "nd" else 1] if len(shape) == 2 else n
+        if number != n:
             raise ValueError(
-                f"found {found} points, and this plan has exclusions of {n}; expected as many. Call exclude() before a "
-                "move to another number."
+                f"found {number} points, and this plan has exclusions of {n}; expected as many. Call exclude() before "
+                "a move to another number."
             )
 
 
-def _entries(given: Any, n_targets: int) -> tuple[bool, NDArray[np.int64], NDArray[np.int64], Any]:
+def _entries(value: Any, n_targets: int) -> tuple[bool, NDArray[np.int64], NDArray[np.int64], Any]:
     """Return whether lists were given, the indices of pairs, and their scale: 0 if none was given."""
-    if not isinstance(given, tuple):
-        return False, *_pairs(given), 0.0
-    first = np.ndim(given[0]) if given else 0
-    if first == 2 and len(given) == 2:
-        return False, *_pairs(given[0]), given[1]
-    if first == 1 and len(given) in (2, 3):
-        begin, partner = (_indices(name, a) for name, a in zip(("begin", "partners"), given, strict=False))
+    if not isinstance(value, tuple):
+        return False, *_pairs(value), 0.0
+    first = np.ndim(value[0]) if value else 0
+    if first == 2 and len(value) == 2:
+        return False, *_pairs(value[0]), value[1]
+    if first == 1 and len(value) in (2, 3):
+        begin, partner = (_indices(name, a) for name, a in zip(("begin", "partners"), value, strict=False))
         whole = len(begin) == n_targets + 1 and begin[0] == 0 and begin[-1] == len(partner)
         if partner.ndim != 1 or not whole or (np.diff(begin) < 0).any():
             raise ValueError(
                 f"exclude is (begin, partners) of {len(begin)} and {partner.size} entries; expected {n_targets + 1} "
                 "that ascend from 0 to the number of partners. Pass pairs as an array (2, M)."
             )
-        return True, np.repeat(np.arange(n_targets), np.diff(begin)), partner, given[2] if len(given) == 3 else 0.0
+        return True, np.repeat(np.arange(n_targets), np.diff(begin)), partner, value[2] if len(value) == 3 else 0.0
     raise ValueError(
-        f"exclude is a tuple of {len(given)}; expected an array (2, M) of pairs, (pairs, scale), or (begin, partners)."
+        f"exclude is a tuple of {len(value)}; expected an array (2, M) of pairs, (pairs, scale), or (begin, partners)."
     )
 
 
-def _pairs(given: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    pairs = _indices("pairs", given)
+def _pairs(values: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    pairs = _indices("pairs", values)
     if pairs.ndim != 2 or pairs.shape[0] != 2:
         advice = " Pass its transpose." if pairs.ndim == 2 and pairs.shape[1] == 2 else ""
         raise ValueError(f"exclude has shape {pairs.shape}; expected (2, M), a pair a column.{advice}")
     return pairs[0], pairs[1]
 
 
-def _on_host(given: Any) -> NDArray[Any]:
-    return np.asarray(given.get() if hasattr(given, "get") else given)  # arrays of CuPy have get
+def _on_host(values: Any) -> NDArray[Any]:
+    return np.asarray(values.get() if hasattr(values, "get") else values)  # arrays of CuPy have get
 
 
-def _indices(name: str, given: Any) -> NDArray[np.int64]:
-    found = _on_host(given)
-    if found.size == 0:
-        found = found.astype(np.int64)
-    if found.dtype.kind not in "iu":
-        raise TypeError(f"exclude has {name} of {found.dtype}; expected whole numbers.")
-    return found.astype(np.int64)
+def _indices(name: str, values: Any) -> NDArray[np.int64]:
+    indices = _on_host(values)
+    if indices.size == 0:
+        indices = indices.astype(np.int64)
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"exclude has {name} of {indices.dtype}; expected whole numbers.")
+    return indices.astype(np.int64)
 
 
 def _weights(scale: Any, count: int) -> NDArray[np.float64]:
     """Return the share of each pair that is left out."""
-    found = _on_host(scale)
-    if found.dtype.kind not in "biuf" or found.shape not in ((), (count,)):
-        kind = f"{found.dtype} of shape {found.shape}"
+    factors = _on_host(scale)
+    if factors.dtype.kind not in "biuf" or factors.shape not in ((), (count,)):
+        kind = f"{factors.dtype} of shape {factors.shape}"
         raise ValueError(f"exclude has a scale of {kind}; expected a number, or ({count},), one a pair.")
-    if not np.isfinite(found).all():
+    if not np.isfinite(factors).all():
         raise ValueError("exclude has a scale that is not finite; expected finite numbers.")
-    return np.broadcast_to(1.0 - found.astype(np.float64), count).copy()
+    return np.broadcast_to(1.0 - factors.astype(np.float64), count).copy()
 
 
 def _mirrored(i: NDArray[np.int64], j: NDArray[np.int64], weight: NDArray[np.float64], n: int) -> bool:
@@ -175,9 +175,9 @@ def _listed(
     """Return entries as lists by target."""
     order = np.argsort(i * n_sources + j, kind="stable")
     i, j, weight = i[order], j[order], weight[order]
-    twice = np.flatnonzero((np.diff(i) == 0) & (np.diff(j) == 0))
-    if len(twice):
-        raise ValueError(f"exclude has the pair ({i[twice[0]]}, {j[twice[0]]}) twice; expected each pair once.")
+    repeats = np.flatnonzero((np.diff(i) == 0) & (np.diff(j) == 0))
+    if len(repeats):
+        raise ValueError(f"exclude has the pair ({i[repeats[0]]}, {j[repeats[0]]}) twice; expected each pair once.")
     begin = np.searchsorted(i, np.arange(n_targets + 1)).astype(np.int32)
     return Exclusions(begin, j.astype(np.int32), weight, n_sources)
 
@@ -201,23 +201,23 @@ def least_share(rows: Array, whole: Array, both: bool, least: float = LEAST) -> 
     least : float
         Lower bound of the result.
     """
-    left = norms(rows)
+    remainders = norms(rows)
     groups = [slice(0, 1), slice(1, None)] if both else [slice(None)]
     shares = [1.0]
-    for some in groups:
-        kept, every = (np.linalg.norm(a[:, some], axis=1) for a in (left, whole))
-        shares += (kept[every > 0] / every[every > 0]).tolist()
+    for components in groups:
+        remaining, total = (np.linalg.norm(a[:, components], axis=1) for a in (remainders, whole))
+        shares += (remaining[total > 0] / total[total > 0]).tolist()
     return max(min(shares), least)
 
 
 def norms(rows: Array) -> NDArray[np.float64]:
     """Return the norms (rhs, components) of arrays (rhs, components, N), whose squares may be out of range."""
-    found = np.zeros(rows.shape[:2])
-    for at, largest in np.ndenumerate(scaling.largest(rows)):
+    result = np.zeros(rows.shape[:2])
+    for index, largest in np.ndenumerate(scaling.largest(rows)):
         power = scaling.exponent(float(largest)) if np.isfinite(largest) else 0
-        row = scaling.times(rows[at], power).astype(np.float64)
-        found[at] = math.ldexp(math.sqrt(float(row @ row)), -power)
-    return found
+        row = scaling.times(rows[index], power).astype(np.float64)
+        result[index] = math.ldexp(math.sqrt(float(row @ row)), -power)
+    return result
 
 
 def rounded(value: float) -> float:

@@ -36,11 +36,11 @@ class Scipy:
 
     def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
         if inverse:
-            found = self.module.ifft(x, axis=axis, norm="forward", overwrite_x=True, workers=self.threads)
+            result = self.module.ifft(x, axis=axis, norm="forward", overwrite_x=True, workers=self.threads)
         else:
-            found = self.module.fft(x, axis=axis, overwrite_x=True, workers=self.threads)
-        if not np.may_share_memory(found, x):
-            x[...] = found
+            result = self.module.fft(x, axis=axis, overwrite_x=True, workers=self.threads)
+        if not np.may_share_memory(result, x):
+            x[...] = result
 
 
 class Cupy:
@@ -56,10 +56,10 @@ class Cupy:
         work = module_of(x).empty(real.shape[:-1], x.dtype)
         _reals(work)[...] = real
         if inverse:
-            found = self.module.ifft(work, norm="forward", overwrite_x=True, plan=self._plan(work))
+            result = self.module.ifft(work, norm="forward", overwrite_x=True, plan=self._plan(work))
         else:
-            found = self.module.fft(work, overwrite_x=True, plan=self._plan(work))
-        real[...] = _reals(found)
+            result = self.module.fft(work, overwrite_x=True, plan=self._plan(work))
+        real[...] = _reals(result)
 
     def _plan(self, work: Array) -> Any:
         """Return the plan of an array's rows."""
@@ -129,12 +129,12 @@ class Torch:
                 yield
             return
         with _process:
-            before = self.torch.get_num_threads()
+            threads = self.torch.get_num_threads()
             self.torch.set_num_threads(self.threads)
             try:
                 yield
             finally:
-                self.torch.set_num_threads(before)
+                self.torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)
@@ -170,29 +170,29 @@ def choose(name: str | None, on_gpu: bool) -> str:
     ValueError
         For a name that is not in `BACKENDS`, that is not for arrays there, or whose library is not installed.
     """
-    where = "GPU" if on_gpu else "host"
+    place = "GPU" if on_gpu else "host"
     if name is None:
         return "cupy" if on_gpu else "scipy"
-    listed = [repr(b) for b, backend in BACKENDS.items() if where in backend.arrays]
-    found = name.lower() if isinstance(name, str) else ""
-    if found not in BACKENDS:
-        near = difflib.get_close_matches(found, BACKENDS, n=1)
-        advice = f" Did you mean {near[0]!r}?" if near else ""
+    names = [repr(b) for b, backend in BACKENDS.items() if place in backend.arrays]
+    key = name.lower() if isinstance(name, str) else ""
+    if key not in BACKENDS:
+        matches = difflib.get_close_matches(key, BACKENDS, n=1)
+        advice = f" Did you mean {matches[0]!r}?" if matches else ""
         raise ValueError(f"fft is {name!r}; expected one of {', '.join(map(repr, BACKENDS))}.{advice}")
-    if where not in BACKENDS[found].arrays:
-        raise ValueError(f"fft is {found!r}, which takes no arrays on the {where}; expected {' or '.join(listed)}.")
-    _load(found)
-    return found
+    if place not in BACKENDS[key].arrays:
+        raise ValueError(f"fft is {key!r}, which takes no arrays on the {place}; expected {' or '.join(names)}.")
+    _load(key)
+    return key
 
 
 def available() -> list[str]:
     """Import the installed backends for arrays on the host, and return their names."""
-    found = []
+    names = []
     for name, backend in BACKENDS.items():
         with contextlib.suppress(ValueError):
             if "host" in backend.arrays:
-                found.append(choose(name, False))
-    return found
+                names.append(choose(name, False))
+    return names
 
 
 def library(name: str | None = None, on_gpu: bool = False, threads: int = 1) -> Library:

@@ -38,29 +38,29 @@ def run(
     """
     comm = ranks.of(question.comm) if ranks.several(question.comm) else None
     portion = Portion.of(comm)
-    with progress or Progress(None) as showing:
-        showing("reading")
+    with progress or Progress(None) as show:
+        show("reading")
         with ranks.together(comm, "reading") as check:
             _check_apart(source, result)
             question.check()
             pair = question.pair()
-            found = formats.load(source, pair, question.box, question.boxed, portion)
-            question.check_file(source, found, portion)
-            planned = question.prepare(found.pop("box"))
+            contents = formats.load(source, pair, question.box, question.boxed, portion)
+            question.check_file(source, contents, portion)
+            make_plan = question.prepare(contents.pop("box"))
             formats.check_output(result)
             if dtype is not None:
-                found = {name: _converted(name, array, dtype) for name, array in found.items()}
+                contents = {name: _converted(name, array, dtype) for name, array in contents.items()}
             if check is not None:
                 check.same = {f"the shape of {name}": shape for name, shape in portion.shapes.items()}
-        src, trg = found["src"], found.get("trg", found["src"])
-        began = time.perf_counter()
-        showing("preparing")
-        plan = planned(trg, src)
-        showing.titles |= plan.walltime.phases
-        plan.walltime.watch = showing
-        sums = question.results(plan(*(found[name] for name in formats.strengths(pair))))
-        spent = time.perf_counter() - began
-        showing("writing")
+        src, trg = contents["src"], contents.get("trg", contents["src"])
+        start = time.perf_counter()
+        show("preparing")
+        plan = make_plan(trg, src)
+        show.titles |= plan.walltime.phases
+        plan.walltime.watch = show
+        sums = question.results(plan(*(contents[name] for name in formats.strengths(pair))))
+        seconds = time.perf_counter() - start
+        show("writing")
         if comm is None:
             formats.save(result, sums, trg, question.facts(plan))
         else:
@@ -68,9 +68,9 @@ def run(
 
             assembly.save(question.comm, result, sums, trg, question.facts(plan))
     n_sources, n_targets = (ranks.total(comm, a.shape[-1]) for a in (src, trg))
-    said = "" if question.method == "direct" else f", tolerance {question.given_tolerance:g}"
+    accuracy = "" if question.method == "direct" else f", tolerance {question.given_tolerance:g}"
     return [
-        f"{question.name}: {n_sources} sources, {n_targets} targets{said}: {spent:.3g} s, "
+        f"{question.name}: {n_sources} sources, {n_targets} targets{accuracy}: {seconds:.3g} s, "
         f"{' and '.join(sums)} → {result}",
         str(plan.method.report(plan.parameters)),
         plan.walltime.table() if comm is None else plan.walltime.summary(),
@@ -79,8 +79,8 @@ def run(
 
 def _check_apart(source: Path, result: Path) -> None:
     """Raise ValueError where the file of the result is the input."""
-    written = formats.place(result).file
-    if written.exists() and written.samefile(formats.place(source).file):
+    target = formats.place(result).file
+    if target.exists() and target.samefile(formats.place(source).file):
         raise ValueError(f"{result} is the input too; expected another file for the result.")
 
 

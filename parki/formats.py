@@ -72,9 +72,9 @@ def strengths(kernel: str | Pair) -> tuple[str, ...]:
 def columns(kernel: str | Pair) -> dict[str, tuple[str, ...]]:
     """Return the columns of a table of particles by array, in their order."""
     pair = _pair(kernel)
-    numbered = ("q",) if pair.dens == 1 else tuple(f"q{k}" for k in range(1, pair.dens + 1))
-    found = {"src": ("x", "y", "z"), "dens": DENSITIES.get(pair.name, numbered)}
-    return found | ({"normals": ("nx", "ny", "nz")} if pair.normals else {})
+    names = ("q",) if pair.dens == 1 else tuple(f"q{k}" for k in range(1, pair.dens + 1))
+    result = {"src": ("x", "y", "z"), "dens": DENSITIES.get(pair.name, names)}
+    return result | ({"normals": ("nx", "ny", "nz")} if pair.normals else {})
 
 
 def _pair(kernel: str | Pair) -> Pair:
@@ -84,8 +84,8 @@ def _pair(kernel: str | Pair) -> Pair:
 def result_columns(name: str, a: Array) -> tuple[str, ...]:
     """Return the columns of a result ``(N,)`` or ``(components, N)``: of the ``potential`` or the ``gradient``."""
     n = 1 if a.ndim == 1 else len(a)
-    known = RESULTS if name == "potential" else GRADIENTS
-    return known.get(n) or tuple(f"{name[0] if name == 'gradient' else 'u'}{k}" for k in range(1, n + 1))
+    table = RESULTS if name == "potential" else GRADIENTS
+    return table.get(n) or tuple(f"{name[0] if name == 'gradient' else 'u'}{k}" for k in range(1, n + 1))
 
 
 def load(
@@ -114,23 +114,25 @@ def load(
     OSError
         If the file cannot be read.
     """
-    where, portion = place(path), portion or Portion()
-    if where.suffix in TABLES:
+    location, portion = place(path), portion or Portion()
+    if location.suffix in TABLES:
         if box is None and boxed:
             raise ValueError(f"{path} has no box: a table holds particles only; expected --box LX LY LZ beside it.")
-        return (_npy if where.suffix == ".npy" else _csv)(path, kernel, portion) | {"box": box and tuple(box)}
-    needed = ("src", *strengths(kernel), *(("box",) if box is None and boxed else ()))
-    wanted = ("src", *strengths(kernel), "box", "trg")
-    found, arrays = _hdf5(path, where, wanted, portion) if where.suffix in HDF5 else _npz(path, wanted, portion)
-    missing = [name for name in needed if name not in found]
+        return (_npy if location.suffix == ".npy" else _csv)(path, kernel, portion) | {"box": box and tuple(box)}
+    required = ("src", *strengths(kernel), *(("box",) if box is None and boxed else ()))
+    names_read = ("src", *strengths(kernel), "box", "trg")
+    names_found, arrays = (
+        _hdf5(path, location, names_read, portion) if location.suffix in HDF5 else _npz(path, names_read, portion)
+    )
+    missing = [name for name in required if name not in names_found]
     if missing:
         raise ValueError(
             f"{path} has no array {' and no '.join(repr(name) for name in missing)}; expected "
-            f"{', '.join(needed)} [, trg], found {', '.join(found) or 'none'}."
+            f"{', '.join(required)} [, trg], found {', '.join(names_found) or 'none'}."
             f"{' The box may be given as --box LX LY LZ.' if 'box' in missing else ''}"
         )
     portion.check(path)
-    if box is not None and "box" in found:
+    if box is not None and "box" in names_found:
         raise ValueError(f"{path} has a box, {arrays['box'].tolist()}; expected no --box beside it.")
     return {"box": None} | arrays if box is None else arrays | {"box": tuple(box)}
 
@@ -140,20 +142,22 @@ def check_output(path: Path) -> None:
 
     A name without a suffix is that of an .npz file.
     """
-    where = place(path)
-    if where.suffix not in ("", *WRITTEN):
-        raise ValueError(f"{path} has the suffix {where.suffix!r}; expected one of {', '.join(WRITTEN)}.")
-    if not where.file.parent.is_dir():
-        raise ValueError(f"{path} cannot be written: there is no folder {where.file.parent}.")
-    if where.suffix in LIBRARIES:
-        library(path, where.suffix)
-    if where.group != "/" and where.file.exists():
-        h5py = _open_check(path, where)
-        with h5py.File(where.file, "r") as file:
-            parts = where.group.strip("/").split("/")
-            for at in ("/".join(parts[: n + 1]) for n in range(len(parts))):
-                if at in file and not isinstance(file[at], h5py.Group):
-                    raise ValueError(f"{path}: /{at} is an array; expected the name of a group, or one that is free.")
+    location = place(path)
+    if location.suffix not in ("", *WRITTEN):
+        raise ValueError(f"{path} has the suffix {location.suffix!r}; expected one of {', '.join(WRITTEN)}.")
+    if not location.file.parent.is_dir():
+        raise ValueError(f"{path} cannot be written: there is no folder {location.file.parent}.")
+    if location.suffix in LIBRARIES:
+        library(path, location.suffix)
+    if location.group != "/" and location.file.exists():
+        h5py = _open_check(path, location)
+        with h5py.File(location.file, "r") as file:
+            parts = location.group.strip("/").split("/")
+            for group in ("/".join(parts[: n + 1]) for n in range(len(parts))):
+                if group in file and not isinstance(file[group], h5py.Group):
+                    raise ValueError(
+                        f"{path}: /{group} is an array; expected the name of a group, or one that is free."
+                    )
 
 
 def save(path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[str, Any]) -> None:
@@ -179,19 +183,19 @@ def save(path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[st
     OSError
         Naming the file, if it cannot be written; the old file stays.
     """
-    where = place(path)
-    if where.suffix == ".vtu" and not trg.size:
+    location = place(path)
+    if location.suffix == ".vtu" and not trg.size:
         raise ValueError(f"{path}: there are no targets; expected at least one in a .vtu file.")
-    with writing.replacing(where.file, start=where.group != "/") as work:
-        if where.suffix in HDF5:
-            _save_hdf5(work, where, results, facts)
-        elif where.suffix == ".csv":
+    with writing.replacing(location.file, start=location.group != "/") as work:
+        if location.suffix in HDF5:
+            _save_hdf5(work, location, results, facts)
+        elif location.suffix == ".csv":
             _save_csv(work, results, trg)
-        elif where.suffix == ".vtu":
+        elif location.suffix == ".vtu":
             _save_vtu(work, results, trg)
         else:
             with work.open("wb") as file:  # an open file, because NumPy appends its suffix to a name without it
-                if where.suffix == ".npy":
+                if location.suffix == ".npy":
                     np.save(file, stacked(results))
                 else:
                     np.savez(file, **results, **{name: np.asarray(value) for name, value in facts.items()})
@@ -199,18 +203,18 @@ def save(path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[st
 
 def stacked(results: Mapping[str, Array]) -> Array:
     """Return a single result unchanged, or the rows of several results in one array."""
-    only, *others = results.values()
-    return np.vstack([only, *others]) if others else only
+    first, *rest = results.values()
+    return np.vstack([first, *rest]) if rest else first
 
 
-def _npz(path: Path, wanted: Sequence[str], portion: Portion) -> tuple[list[str], dict[str, Array]]:
+def _npz(path: Path, names: Sequence[str], portion: Portion) -> tuple[list[str], dict[str, Array]]:
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array without a name")
         with file:
-            found = list(file.files)
-            return found, {name: portion.columns(name, file[name]) for name in wanted if name in found}
+            names_in_file = list(file.files)
+            return names_in_file, {name: portion.columns(name, file[name]) for name in names if name in names_in_file}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         hint = "" if path.suffix.lower() == ".npz" else f" Other files are told by their suffixes: {', '.join(READ)}."
         raise ValueError(
@@ -219,23 +223,23 @@ def _npz(path: Path, wanted: Sequence[str], portion: Portion) -> tuple[list[str]
 
 
 def _hdf5(
-    path: Path, where: DataLocation, wanted: Sequence[str], portion: Portion
+    path: Path, location: DataLocation, names: Sequence[str], portion: Portion
 ) -> tuple[list[str], dict[str, Array]]:
-    h5py = _open_check(path, where)
-    with h5py.File(where.file, "r") as file:
-        group = file.get(where.group)
+    h5py = _open_check(path, location)
+    with h5py.File(location.file, "r") as file:
+        group = file.get(location.group)
         if not isinstance(group, h5py.Group):
             groups = [name for name, item in file.items() if isinstance(item, h5py.Group)]
-            raise ValueError(f"{where.file} has no group {where.group}; found {', '.join(groups) or 'none'}.")
-        found = [name for name, item in group.items() if isinstance(item, h5py.Dataset)]
+            raise ValueError(f"{location.file} has no group {location.group}; found {', '.join(groups) or 'none'}.")
+        names_in_file = [name for name, item in group.items() if isinstance(item, h5py.Dataset)]
         try:
-            return found, {name: portion.columns(name, group[name]) for name in wanted if name in found}
+            return names_in_file, {name: portion.columns(name, group[name]) for name in names if name in names_in_file}
         except OSError as error:
             raise ValueError(f"{path} is damaged ({error}).") from error
 
 
 def _npy(path: Path, kernel: str | Pair, portion: Portion) -> dict[str, Array]:
-    names = [name for some in columns(kernel).values() for name in some]
+    names = [name for group in columns(kernel).values() for name in group]
     try:
         table = np.load(path, "r" if portion.size > 1 else None, allow_pickle=False)
         if not isinstance(table, np.ndarray):
@@ -258,15 +262,15 @@ def _npy(path: Path, kernel: str | Pair, portion: Portion) -> dict[str, Array]:
 
 
 def _csv(path: Path, kernel: str | Pair, portion: Portion) -> dict[str, Array]:
-    names = [name for some in columns(kernel).values() for name in some]
+    names = [name for group in columns(kernel).values() for name in group]
     values = array.array("d")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             header = [text.strip().lstrip("#").strip().lower() for text in next(rows, [])]
             _check_names(path, names, header)
-            at = [header.index(name) for name in names]
-            pick = operator.itemgetter(*at)
+            positions = [header.index(name) for name in names]
+            pick = operator.itemgetter(*positions)
             for row in rows:
                 if not row or row[0].lstrip().startswith("#"):
                     continue
@@ -277,7 +281,9 @@ def _csv(path: Path, kernel: str | Pair, portion: Portion) -> dict[str, Array]:
                 try:
                     values.extend(map(float, pick(row)))
                 except ValueError:
-                    name, text = next((n, row[k]) for n, k in zip(names, at, strict=True) if not is_number(row[k]))
+                    name, text = next(
+                        (n, row[k]) for n, k in zip(names, positions, strict=True) if not is_number(row[k])
+                    )
                     raise ValueError(
                         f"{path}, line {rows.line_num}, column {name}: found {text!r}; expected a number."
                     ) from None
@@ -287,40 +293,40 @@ def _csv(path: Path, kernel: str | Pair, portion: Portion) -> dict[str, Array]:
     return _arrays(kernel, dict(zip(names, table.T, strict=True)))
 
 
-def _check_names(path: Path, names: Sequence[str], found: Sequence[str]) -> None:
+def _check_names(path: Path, names: Sequence[str], header: Sequence[str]) -> None:
     """Raise unless each of `names` is among the columns that were found, and only once."""
-    if missing := [name for name in names if name not in found]:
+    if missing := [name for name in names if name not in header]:
         raise ValueError(
             f"{path} has no column {' and no '.join(map(repr, missing))}; expected {', '.join(names)}, "
-            f"found {', '.join(found) or 'none'}."
+            f"found {', '.join(header) or 'none'}."
         )
-    if twice := [name for name in names if list(found).count(name) > 1]:
-        raise ValueError(f"{path} has several columns {twice[0]!r}; expected one.")
+    if repeats := [name for name in names if list(header).count(name) > 1]:
+        raise ValueError(f"{path} has several columns {repeats[0]!r}; expected one.")
 
 
 def _arrays(kernel: str | Pair, table: Mapping[str, Array]) -> dict[str, Array]:
     """Return the columns of a table as arrays ``(N,)`` for one component, else ``(components, N)``."""
     return {
-        name: table[some[0]] if len(some) == 1 else np.stack([table[column] for column in some])
-        for name, some in columns(kernel).items()
+        name: table[group[0]] if len(group) == 1 else np.stack([table[column] for column in group])
+        for name, group in columns(kernel).items()
     }
 
 
 @contextlib.contextmanager
-def result_group(path: Path, where: DataLocation, facts: Mapping[str, Any], **how: Any) -> Iterator[Any]:
+def result_group(path: Path, location: DataLocation, facts: Mapping[str, Any], **how: Any) -> Iterator[Any]:
     """Yield the group of an HDF5 file that gets results: with the facts, and without old results.
 
     Parameters
     ----------
     path : Path
-        The file that is written, which then takes the place `where`.
-    where : DataLocation
+        The file that is written, which then takes the place `location`.
+    location : DataLocation
     facts : mapping
     **how
         Keywords of h5py for opening the file.
     """
-    with full_disk(), library(path, where.suffix).File(path, "w" if where.group == "/" else "a", **how) as file:
-        group = file.require_group(where.group)
+    with full_disk(), library(path, location.suffix).File(path, "w" if location.group == "/" else "a", **how) as file:
+        group = file.require_group(location.group)
         for name in NAMES:
             if name in group:
                 del group[name]
@@ -337,8 +343,8 @@ def full_disk() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def _save_hdf5(path: Path, where: DataLocation, results: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
-    with result_group(path, where, facts) as group:
+def _save_hdf5(path: Path, location: DataLocation, results: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
+    with result_group(path, location, facts) as group:
         group.update(results)
 
 
@@ -359,9 +365,9 @@ def _save_vtu(path: Path, results: Mapping[str, Array], trg: Array) -> None:
         else:
             data |= dict(zip(result_columns(name, a), np.ascontiguousarray(a), strict=True))
     # pyevtk appends the suffix itself, in small letters.
-    written = library(path, ".vtu").pointsToVTK(str(path)[:-4], x, y, z, data)
-    if Path(written).name != path.name:
-        Path(written).replace(path)
+    target = library(path, ".vtu").pointsToVTK(str(path)[:-4], x, y, z, data)
+    if Path(target).name != path.name:
+        Path(target).replace(path)
 
 
 def library(path: Path, suffix: str) -> ModuleType:
@@ -373,10 +379,10 @@ def library(path: Path, suffix: str) -> ModuleType:
         raise ValueError(f'{path} needs {name}, which is not installed: pip install "parki[io]"') from None
 
 
-def _open_check(path: Path, where: DataLocation) -> ModuleType:
+def _open_check(path: Path, location: DataLocation) -> ModuleType:
     """Return h5py if the file is there, can be read and is an HDF5 file."""
-    h5py = library(path, where.suffix)
-    where.file.open("rb").close()  # its error is plainer than that of HDF5
-    if not h5py.is_hdf5(where.file):
-        raise ValueError(f"{where.file} is not an HDF5 file.")
+    h5py = library(path, location.suffix)
+    location.file.open("rb").close()  # its error is plainer than that of HDF5
+    if not h5py.is_hdf5(location.file):
+        raise ValueError(f"{location.file} is not an HDF5 file.")
     return h5py

@@ -31,7 +31,7 @@ SHORT = ((1e-9, "short_rsqrt"), (1e-9, "short_exp"), (1e-8, "shorter_exp"), (3e-
 
 def short(error: float) -> tuple[str, ...]:
     """Return hints for roots and exponentials of a sum with this relative error (`parki.engine.kernel`)."""
-    return tuple(hint for least, hint in SHORT if error >= least)
+    return tuple(hint for threshold, hint in SHORT if error >= threshold)
 
 
 REPORTS = ("return_walltime", "return_params", "return_error")  # flags of the calls that use a plan once
@@ -89,14 +89,16 @@ class FreeProblem:
     def of(cls, kernel: Pair, space: Space, x: Array, y: Array, on_gpu: bool, extent: float) -> FreeProblem:
         """Return the problem of checked targets x and sources y, one array if they are the same, of an `extent`."""
         power = 0 if kernel.law is None else scaling.exponent(extent)
-        own, xp = kernel.scaled(power, y.dtype.name), spaces.array_module(space)
+        scaled_kernel, xp = kernel.scaled(power, y.dtype.name), spaces.array_module(space)
         sources = scaling.times(xp.asarray(y), power)
         targets = sources if x is y else scaling.times(xp.asarray(x), power)
         counts = x.shape[1], y.shape[1], x is y, y.dtype
-        linear, charges = own.linear()
+        linear, charges = scaled_kernel.linear()
         extent = float(np.ldexp(extent, power))
-        made = None if linear is own else charges
-        return cls(targets, sources, *counts, on_gpu, power, extent, own, linear, own.law, made)
+        source_charges = None if linear is scaled_kernel else charges
+        return cls(
+            targets, sources, *counts, on_gpu, power, extent, scaled_kernel, linear, scaled_kernel.law, source_charges
+        )
 
     @property
     def arrays(self) -> list[Array]:
@@ -132,16 +134,16 @@ class FreeSum:
         problem, xp = self._problem, arrays.module_of(density)
         powers = Powers.of(problem.law, problem.power, density, normals, problem.kernel.result)
         directions = None if normals is None else scaling.times(normals, powers.normals)
-        for row, u, into, back in zip(density, out, powers.dens, powers.result, strict=True):
-            charges = scaling.multiplied(row, into)
+        for row, u, density_powers, result_powers in zip(density, out, powers.dens, powers.result, strict=True):
+            charges = scaling.multiplied(row, density_powers)
             if problem.charges is not None:
                 charges = problem.charges(charges, directions)
             charges = xp.ascontiguousarray(charges)
-            written = u if u.flags.c_contiguous else xp.empty(u.shape, u.dtype)
-            self.placed.run({self._charges: charges, self._result: written}, times)
-            scaling.multiply(written, back)
-            if written is not u:
-                u[...] = written
+            target = u if u.flags.c_contiguous else xp.empty(u.shape, u.dtype)
+            self.placed.run({self._charges: charges, self._result: target}, times)
+            scaling.multiply(target, result_powers)
+            if target is not u:
+                u[...] = target
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,12 +200,12 @@ class FreeMethod:
 
     def checked(self, targets: Any, sources: Any) -> tuple[Array, Array, bool]:
         """Return a caller's checked points, one array if they are the same, and whether they are on a GPU."""
-        layout, given = self.options.layout, dict(zip(self.names[:2], (targets, sources), strict=True))
+        layout, points = self.options.layout, dict(zip(self.names[:2], (targets, sources), strict=True))
         y = arrays.points("sources", sources, layout=layout)
         x = y if targets is sources else arrays.points("targets", targets, layout=layout)
         arrays.same_dtype(targets=x, sources=y)
         self.warn_below(y.dtype.name)
-        return x, y, arrays.on_gpu(**given) is not None
+        return x, y, arrays.on_gpu(**points) is not None
 
     def of(self, x: Array, y: Array, on_gpu: bool) -> FreeProblem:
         """Return the problem of checked points."""
@@ -237,9 +239,9 @@ class FreeMethod:
         y = None if sources is None else arguments.points("sources", sources)
         x = y if targets is sources else None if targets is None else arguments.points("targets", targets)
         if x is None or y is None:
-            there = full()
-            x = scaling.times(there.targets, -there.power) if x is None else x
-            y = scaling.times(there.sources, -there.power) if y is None else y
+            problem = full()
+            x = scaling.times(problem.targets, -problem.power) if x is None else x
+            y = scaling.times(problem.sources, -problem.power) if y is None else y
         return x, y
 
     def in_place(self, old: FreeProblem, new: FreeProblem) -> bool:
@@ -312,11 +314,11 @@ class FreeMethod:
         if tolerance is None:
             return None
         share = min(1.0, exclusions.least_share(rows, whole, self.gradient is True))
-        wanted = (self.net or tolerance) * share
-        if wanted > exclusions.ENOUGH * tolerance:
+        target = (self.net or tolerance) * share
+        if target > exclusions.ENOUGH * tolerance:
             return None
         method = replace(self, net=self.net or tolerance)
-        method = replace(method, options=replace(self.options, tolerance=exclusions.rounded(wanted)))
+        method = replace(method, options=replace(self.options, tolerance=exclusions.rounded(target)))
         return method, None
 
     def transposed_options(self, parameters: Any) -> Any:

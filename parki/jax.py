@@ -125,11 +125,11 @@ def energy(kernel: Any, points: Any, charges: Any, *, by: str = "ewald", **optio
     return jax_sum.energy_terms(sums, False, points, charges, box)[0]
 
 
-def _of(method: str, kernel: Any, given: tuple[Any, ...], options: Mapping[str, Any]) -> jax.Array:
+def _of(method: str, kernel: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> jax.Array:
     """Return the sum of a method, with the options of its plan."""
     box, options = differentiable.taken_box(options, jax.Array)
-    x, y, density, normals = (None if a is None else jax.numpy.asarray(a) for a in given)
-    y = None if given[0] is given[1] else y
+    x, y, density, normals = (None if a is None else jax.numpy.asarray(a) for a in arguments)
+    y = None if arguments[0] is arguments[1] else y
     sums = _sums(method, kernel, options)
     n, question = sums.check(x, y, density, normals), NamedSum(sums, sums.kernel.name)
     return sums.shaped(density, n, lambda d: jax_sum.summed(question, x, y, d, normals, box))
@@ -147,7 +147,7 @@ def _sums(method: str, kernel: Any, options: Mapping[str, Any]) -> Differentiabl
 def _key(value: Any) -> Any:
     """Return a hashable value in place of arrays and lists of numbers."""
     if isinstance(value, list | tuple):
-        return tuple(_key(each) for each in value)
+        return tuple(_key(item) for item in value)
     if hasattr(value, "__array__"):
         value = np.asarray(value)
         return value.shape, value.dtype.str, value.tobytes()

@@ -15,19 +15,19 @@ from parki.differentials import Places
 Arrays = tuple[Any, ...]
 
 
-def _callback(function: Any, result: Any, *given: Any) -> Any:
+def _callback(function: Any, result: Any, *inputs: Any) -> Any:
     """Return the results, of these shapes and types, of a function of NumPy arrays."""
 
-    def call(*given: Any) -> Any:
-        return function(*(None if a is None else np.asarray(a) for a in given))
+    def call(*inputs_: Any) -> Any:
+        return function(*(None if a is None else np.asarray(a) for a in inputs_))
 
-    return jax.pure_callback(call, result, *given, vmap_method="sequential")
+    return jax.pure_callback(call, result, *inputs, vmap_method="sequential")
 
 
-def _values(given: Arrays) -> tuple[Arrays, Arrays]:
+def _values(arguments: Arrays) -> tuple[Arrays, Arrays]:
     """Return the arrays of a forward rule, and for each a marker without leaves: () if it is differentiated."""
-    values = tuple(None if a is None else a.value for a in given)
-    return values, tuple(() if a is not None and a.perturbed else None for a in given)
+    values = tuple(None if a is None else a.value for a in arguments)
+    return values, tuple(() if a is not None and a.perturbed else None for a in arguments)
 
 
 def _none(w: Any) -> bool:
@@ -44,13 +44,13 @@ def summed(question: NamedSum, x: Any, y: Any, d: Any, normals: Any, box: Any) -
     return _callback(work, jax.ShapeDtypeStruct(shape, x.dtype), x, y, d, normals, box)
 
 
-def _forward(question: NamedSum, *given: Any) -> tuple[Any, Any]:
-    values, needs = _values(given)
+def _forward(question: NamedSum, *arguments: Any) -> tuple[Any, Any]:
+    values, needs = _values(arguments)
     return summed(question, *values), (values, needs)
 
 
-def _backward(question: NamedSum, kept: Any, w: Any) -> Arrays:
-    values, needs = kept
+def _backward(question: NamedSum, residuals: Any, w: Any) -> Arrays:
+    values, needs = residuals
     if _none(w):
         return (None,) * len(values)
     sums, name = question.sums, question.name
@@ -59,8 +59,8 @@ def _backward(question: NamedSum, kept: Any, w: Any) -> Arrays:
     kernel, slope, places = sums.pair(name), sums.slope_of(name), Places(x, y)
     to_x = to_y = None
 
-    def field(name: str, at: Any, sources: Any, d: Any, normals: Any) -> Any:
-        return summed(NamedSum(sums, name), at, sources, d, normals, box)
+    def field(name: str, targets: Any, sources: Any, d: Any, normals: Any) -> Any:
+        return summed(NamedSum(sums, name), targets, sources, d, normals, box)
 
     if need_x or need_y:
         if slope is None:
@@ -75,12 +75,12 @@ def _backward(question: NamedSum, kept: Any, w: Any) -> Arrays:
 summed.defvjp(_forward, _backward, symbolic_zeros=True)
 
 
-def _box_slope(question: NamedSum, *given: Any) -> Any:
+def _box_slope(question: NamedSum, *arguments: Any) -> Any:
     """Return the derivative of Σ w · u in the box, which cannot be differentiated again."""
-    sums, box = question.sums, given[-1]
+    sums, box = question.sums, arguments[-1]
     if not sums.box_differentiable(question.name):
         raise NotImplementedError(f"{sums.pair(question.name)} has no derivative in the box here.")
-    return _callback(sums.box_slope, jax.ShapeDtypeStruct(box.shape, box.dtype), *given)
+    return _callback(sums.box_slope, jax.ShapeDtypeStruct(box.shape, box.dtype), *arguments)
 
 
 # Energies -------------------------------------------------------------------------------------------------------------
@@ -93,24 +93,24 @@ def energy_terms(sums: Differentiable, strained: bool, x: Any, q: Any, box: Any)
         energy, *slopes = sums.energy(x, q, box, strained)
         return np.asarray(energy, x.dtype), *(a for a in slopes if a is not None)
 
-    found = _callback(work, (jax.ShapeDtypeStruct((), x.dtype), *shapes), x, q, box)
-    return found if strained else (*found, None)
+    terms = _callback(work, (jax.ShapeDtypeStruct((), x.dtype), *shapes), x, q, box)
+    return terms if strained else (*terms, None)
 
 
-def _energy_forward(sums: Differentiable, strained: bool, *given: Any) -> tuple[Arrays, Any]:
-    values, needs = _values(given)
-    found = energy_terms(sums, needs[2] is not None, *values)
-    return (*found[:3], found[3] if strained else None), (values, needs, found[1:])
+def _energy_forward(sums: Differentiable, strained: bool, *arguments: Any) -> tuple[Arrays, Any]:
+    values, needs = _values(arguments)
+    terms = energy_terms(sums, needs[2] is not None, *values)
+    return (*terms[:3], terms[3] if strained else None), (values, needs, terms[1:])
 
 
-def _energy_backward(sums: Differentiable, strained: bool, kept: Any, w: Arrays) -> Arrays:
-    (x, q, box), needs, slopes = kept
+def _energy_backward(sums: Differentiable, strained: bool, residuals: Any, w: Arrays) -> Arrays:
+    (x, q, box), needs, slopes = residuals
     need_x, need_q, need_box = (need is not None for need in needs)
     to_energy, to_slopes, to_potential, _ = w
-    found = [None if _none(to_energy) or a is None else to_energy * a for a in slopes]
+    gradients = [None if _none(to_energy) or a is None else to_energy * a for a in slopes]
 
     def add(i: int, value: Any) -> None:
-        found[i] = value if found[i] is None else found[i] + value
+        gradients[i] = value if gradients[i] is None else gradients[i] + value
 
     if strained and not (w[3] is None or _none(w[3])):
         raise NotImplementedError("the derivative in the box was differentiated again; expected first derivatives.")
@@ -135,7 +135,7 @@ def _energy_backward(sums: Differentiable, strained: bool, kept: Any, w: Arrays)
             add(0, by_x)
         if need_q:
             add(1, by_q)
-    return tuple(a if need else None for a, need in zip(found, (need_x, need_q, need_box), strict=True))
+    return tuple(a if need else None for a, need in zip(gradients, (need_x, need_q, need_box), strict=True))
 
 
 energy_terms.defvjp(_energy_forward, _energy_backward, symbolic_zeros=True)

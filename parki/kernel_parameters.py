@@ -20,26 +20,26 @@ def with_parameters(pair: P, parameters: dict[str, float | None], options: Itera
     ValueError
         For missing, surplus or not positive parameters.
     """
-    given = {name: value for name, value in parameters.items() if value is not None}
-    for name, value in given.items():
+    numbers = {name: value for name, value in parameters.items() if value is not None}
+    for name, value in numbers.items():
         if name not in pair.names:
             text = f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}."
             raise ValueError(f"{text} {spelling.advice(name, (*options, *pair.names))}".rstrip())
         try:
-            given[name] = math.nan if isinstance(value, bool | str | bytes) else float(value)
+            numbers[name] = math.nan if isinstance(value, bool | str | bytes) else float(value)
         except (TypeError, ValueError):
-            given[name] = math.nan
-        if not 0 < given[name] < math.inf:
+            numbers[name] = math.nan
+        if not 0 < numbers[name] < math.inf:
             raise ValueError(f"{name} is {value!r}; expected a positive number.")
-    values = dict(zip(pair.names, pair.parameters, strict=False)) | given
+    values = dict(zip(pair.names, pair.parameters, strict=False)) | numbers
     for name in pair.names:
         if name not in values:
             raise ValueError(f"{name} is missing; {pair} expects a positive number.")
         if not 0 < values[name] < math.inf:
             raise ValueError(f"{name} is {values[name]!r}; expected a positive number.")
-    made = replace(pair, parameters=tuple(values[name] for name in pair.names)) if given else pair
-    _check(made, kernel_files.locate(made.pair).stamp())
-    return made
+    result = replace(pair, parameters=tuple(values[name] for name in pair.names)) if numbers else pair
+    _check(result, kernel_files.locate(result.pair).stamp())
+    return result
 
 
 @functools.lru_cache(maxsize=256)
@@ -64,8 +64,8 @@ def _check(pair: Any, stamp: tuple) -> None:
         raise ValueError(
             f"dimensions of kernel {pair} has {len(law.parameters)} powers of parameters; expected {len(pair.names)}."
         )
-    for name, most in (("result", pair.result), ("dens", pair.dens)):
-        if law is not None and len(getattr(law, name)) not in (1, most):
+    for name, number in (("result", pair.result), ("dens", pair.dens)):
+        if law is not None and len(getattr(law, name)) not in (1, number):
             raise ValueError(
-                f"dimensions of kernel {pair} has {len(getattr(law, name))} powers of {name}; expected 1 or {most}."
+                f"dimensions of kernel {pair} has {len(getattr(law, name))} powers of {name}; expected 1 or {number}."
             )

@@ -179,22 +179,24 @@ def shows(
     """
 
     def decorate(call: Call) -> Call:
-        own = inspect.signature(call)
-        kept = {name: p for name, p in own.parameters.items() if p.kind is not p.VAR_KEYWORD}
-        offered = inspect.signature(options).parameters if options is not None else {}
-        for name in (*first, *offered):
-            if name not in (*kept, *without):
-                kept[name] = offered[name].replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        signature = inspect.signature(call)
+        parameter_of = {name: p for name, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
+        parameters_of_options = inspect.signature(options).parameters if options is not None else {}
+        for name in (*first, *parameters_of_options):
+            if name not in (*parameter_of, *without):
+                parameter_of[name] = parameters_of_options[name].replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for name, annotation in (parameters.__annotations__ if parameters else {}).items():
-            kept[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+            parameter_of[name] = inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+            )
         rest = [inspect.Parameter("parameters", inspect.Parameter.VAR_KEYWORD, annotation="float | None")]
-        shown = [*kept.values(), *(rest if parameters else [])]
-        call.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+        shown = [*parameter_of.values(), *(rest if parameters else [])]
+        call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
         if call.__doc__ is not None:  # None under python -OO
-            names = [*kept, *(["**parameters"] if parameters else [])]
-            other = like if like is None or isinstance(like, str) else like.__doc__
+            names = [*parameter_of, *(["**parameters"] if parameters else [])]
+            like_text = like if like is None or isinstance(like, str) else like.__doc__
             tables = [table for table in (options, parameters) if table is not None]
-            call.__doc__ = docstrings.assembled(call.__doc__, names, other, tables, first)
+            call.__doc__ = docstrings.assembled(call.__doc__, names, like_text, tables, first)
         return call
 
     return decorate

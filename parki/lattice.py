@@ -30,12 +30,12 @@ def wrapped(x: Array, sides: tuple[float, ...], skew: Skew) -> Array:
         cells = xp.where(outside, xp.floor(x[axis] / side), 0).astype(x.dtype)
         x[axis] -= cells * x.dtype.type(side)
         # Rounding may leave a point just below the lower face, or on the upper one: that is the next cell's lower face.
-        above = x[axis] >= side
-        cells += above
-        x[axis] = xp.where((x[axis] < 0) | above, 0, x[axis])
-        for other, tilt in enumerate(tilts, axis + 1):
+        overflow = x[axis] >= side
+        cells += overflow
+        x[axis] = xp.where((x[axis] < 0) | overflow, 0, x[axis])
+        for axis_of_tilt, tilt in enumerate(tilts, axis + 1):
             if tilt:
-                x[other] -= cells * x.dtype.type(tilt)
+                x[axis_of_tilt] -= cells * x.dtype.type(tilt)
     return x
 
 
@@ -64,9 +64,9 @@ def images(
         margin = reach + ROUNDING * side
         first = np.ceil((-margin - x[axis]) / side)
         counts = (np.floor((side + margin - x[axis]) / side) - first + 1).astype(np.int64)
-        own = np.repeat(np.arange(len(index)), counts)
-        shifts = first[own] + np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
-        x, index = x[:, own], index[own]
-        for other in np.flatnonzero(vector):
-            x[other] += shifts * vector[other]
+        point = np.repeat(np.arange(len(index)), counts)
+        shifts = first[point] + np.arange(len(point)) - np.repeat(np.cumsum(counts) - counts, counts)
+        x, index = x[:, point], index[point]
+        for dimension in np.flatnonzero(vector):
+            x[dimension] += shifts * vector[dimension]
     return x, index

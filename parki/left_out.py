@@ -45,10 +45,10 @@ class LeftOut:
         for kernel_sum, targets, rows, power in self._made:
             if power != self._power(place):
                 return False
-            placed = kernel_sum.placed
+            handles = kernel_sum.placed
             y = scaling.times(place.sources, power)
-            placed[rows][:, :3] = y.T
-            placed[targets][...] = y if place.targets is place.sources else scaling.times(place.targets, power)
+            handles[rows][:, :3] = y.T
+            handles[targets][...] = y if place.targets is place.sources else scaling.times(place.targets, power)
         return True
 
     def _power(self, place: Place) -> int:
@@ -70,38 +70,38 @@ class LeftOut:
     @cached_property
     def _virial(self) -> FreeSum:
         law = self.kernel.law
-        more = {"result": self.kernel.result + 6, "slots": (*self.kernel.slots, ("VIRIAL", True))}
-        more["dimensions"] = replace(law, result=(*law.result, *law.result[:1] * 6))
-        own = {f.name: getattr(self.kernel, f.name) for f in fields(Pair)}
-        return self._placed(Pair(**own | more))
+        changes = {"result": self.kernel.result + 6, "slots": (*self.kernel.slots, ("VIRIAL", True))}
+        changes["dimensions"] = replace(law, result=(*law.result, *law.result[:1] * 6))
+        values = {f.name: getattr(self.kernel, f.name) for f in fields(Pair)}
+        return self._placed(Pair(**values | changes))
 
-    def take_off(self, given: Density, rows: Array) -> np.ndarray:
+    def take_off(self, inputs: Density, rows: Array) -> np.ndarray:
         """Subtract the sum of a checked density from rows ``(rhs, components, Nt)``; return the rows' old norms."""
         whole = exclusions.norms(rows)
         for r in range(len(rows)):
-            found = self._buffer(rows)[:, : rows.shape[1]]
-            density, normals = (self._turned(a, vectors(a)) for a in (given.values[r], given.normals))
-            self._sum.run(density[None], normals, found, PhaseTimes(PHASES, ()))
-            rows[r] -= self._turned(found[0], result_vectors(self.kernel), back=True)
+            sums = self._buffer(rows)[:, : rows.shape[1]]
+            density, normals = (self._turned(a, vectors(a)) for a in (inputs.values[r], inputs.normals))
+            self._sum.run(density[None], normals, sums, PhaseTimes(PHASES, ()))
+            rows[r] -= self._turned(sums[0], result_vectors(self.kernel), back=True)
         return whole
 
     def take_off_with_virial(self, density: Array, rows: Array) -> np.ndarray:
         """Subtract the sum of one density ``(1, 1, N)`` from rows ``(1, 4, N)``; return its ∂E/∂ε (3, 3)."""
-        found = self._buffer(rows)
-        self._virial.run(density, None, found, PhaseTimes(PHASES, ()))
+        sums = self._buffer(rows)
+        self._virial.run(density, None, sums, PhaseTimes(PHASES, ()))
         components = rows.shape[1]
-        rows[0] -= self._turned(found[0, :components], result_vectors(self.kernel), back=True)
-        moments = to_host(found[0, components:].astype(np.float64) @ density[0, 0].astype(np.float64))[SYMMETRIC]
+        rows[0] -= self._turned(sums[0, :components], result_vectors(self.kernel), back=True)
+        moments = to_host(sums[0, components:].astype(np.float64) @ density[0, 0].astype(np.float64))[SYMMETRIC]
         frame = np.eye(3) if self.place.frame is None else self.place.frame
         return 0.5 * frame.T @ moments @ frame
 
-    def _turned(self, rows: Array | None, some: list[slice], back: bool = False) -> Array | None:
+    def _turned(self, rows: Array | None, vector_rows: list[slice], back: bool = False) -> Array | None:
         """Return rows with their vectors turned to the axes of the points, or `back` to the caller's."""
-        if rows is None or self.place.frame is None or not some:
+        if rows is None or self.place.frame is None or not vector_rows:
             return rows
         xp, rows = module_of(rows), rows.copy()
         matrix = xp.asarray(self.place.frame.T if back else self.place.frame, rows.dtype)
-        for vector in some:
+        for vector in vector_rows:
             rows[vector] = matrix @ rows[vector]
         return rows
 
@@ -135,9 +135,9 @@ class LeftOut:
         slots = {"pair": pair.pair, **dict(pair.slots), "PERIODIC": lattice is not None}
         unit = engine.kernel("left_out", "left_out", real=dtype, hints=pair.hints, **slots)
         steps = [glue.gather_columns("pack", charges, order, rows, 3), Step("pairs", unit, nt, args)]
-        found = FreeSum(Steps(steps, first).place(space), charges, u, problem.with_points(None, None))
-        self._made.append((found, targets, rows, problem.power))
-        return found
+        kernel_sum = FreeSum(Steps(steps, first).place(space), charges, u, problem.with_points(None, None))
+        self._made.append((kernel_sum, targets, rows, problem.power))
+        return kernel_sum
 
 
 def vectors(rows: Array | None) -> list[slice]:

@@ -18,8 +18,8 @@ def free(root: Path = Path("/")) -> int | None:
     The number is the available memory by the kernel, or less if a control group of the process is limited; caches of
     files count as free.  `root` is the folder of ``proc`` and ``sys``.
     """
-    found = [value for value in (_available(root), *_groups(root)) if value is not None]
-    return max(min(found), 0) if found else None
+    limits = [value for value in (_available(root), *_groups(root)) if value is not None]
+    return max(min(limits), 0) if limits else None
 
 
 def require(needed: float, what: str, advice: str) -> None:
@@ -39,9 +39,9 @@ def require(needed: float, what: str, advice: str) -> None:
     MemoryError
         Naming the bytes needed and free, and the advice.
     """
-    there = free() if needed > SMALL else None
-    if there is not None and needed > there:
-        raise MemoryError(f"{what} needs about {size(needed)}, and {size(there)} are free. {advice}")
+    available = free() if needed > SMALL else None
+    if available is not None and needed > available:
+        raise MemoryError(f"{what} needs about {size(needed)}, and {size(available)} are free. {advice}")
 
 
 def size(count: float) -> str:
@@ -68,19 +68,19 @@ def _groups(root: Path) -> Iterator[int]:
             folder, names = top / "memory", V1
         else:
             continue
-        inner = PurePosixPath(path.lstrip("/"))
-        for each in (inner, *inner.parents):  # in a container the outer ones may not be there
-            left = _left(folder / each, *names)
-            if left is not None:
-                yield left
+        group = PurePosixPath(path.lstrip("/"))
+        for member in (group, *group.parents):  # in a container the outer ones may not be there
+            remainder = _left(folder / member, *names)
+            if remainder is not None:
+                yield remainder
 
 
 def _left(folder: Path, limit: str, used: str, caches: tuple[str, ...]) -> int | None:
-    most, now = _number(folder / limit), _number(folder / used)
-    if most is None or now is None or most >= UNLIMITED:
+    maximum, usage = _number(folder / limit), _number(folder / used)
+    if maximum is None or usage is None or maximum >= UNLIMITED:
         return None
-    kept = dict(line.split(None, 1) for line in _lines(folder / "memory.stat"))
-    return most - now + sum(int(kept.get(name, 0)) for name in caches)
+    statistics = dict(line.split(None, 1) for line in _lines(folder / "memory.stat"))
+    return maximum - usage + sum(int(statistics.get(name, 0)) for name in caches)
 
 
 def _number(path: Path) -> int | None:

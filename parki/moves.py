@@ -34,8 +34,8 @@ def given(
         raise TypeError("move: found several arrays of points, expected one, or targets and sources by keyword.")
     if rest:
         deprecated("move takes targets and sources by keyword", LEVEL)
-        named = dict(zip(method.positional, (points, *rest), strict=True))
-        points, targets, sources = None, named["targets"], named["sources"]
+        points_by_name = dict(zip(method.positional, (points, *rest), strict=True))
+        points, targets, sources = None, points_by_name["targets"], points_by_name["sources"]
     elif points is not None and not same:
         first = method.positional[0]
         deprecated(f"move takes {first} by keyword in a plan that has targets apart", LEVEL)

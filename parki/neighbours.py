@@ -87,8 +87,8 @@ def _search(
         trees = [cKDTree(x.T, boxsize=box) for x in (targets, sources)]
         index = np.arange(sources.shape[1])
     else:
-        placed, index = lattice.images(sources, box, tilts, radius)
-        trees = [cKDTree(targets.T), cKDTree(placed.T)]
+        copies, index = lattice.images(sources, box, tilts, radius)
+        trees = [cKDTree(targets.T), cKDTree(copies.T)]
     pairs = trees[0].sparse_distance_matrix(trees[1], WIDER * radius, output_type="ndarray")
     pairs = pairs[pairs["v"] <= radius]
     target, source, distance = pairs["i"], index[pairs["j"]], pairs["v"]
@@ -148,10 +148,10 @@ def _radius(radius: float, box: Sides, tilts: Skew) -> float:
     number = isinstance(radius, int | float | np.integer | np.floating) and not isinstance(radius, bool)
     if not number or not 0 < radius < math.inf:
         raise ValueError(f"radius is {radius!r}; expected a positive finite number.")
-    most = 0.5 * lattice.shortest_height(box, tilts)
-    if radius > most:
+    limit = 0.5 * lattice.shortest_height(box, tilts)
+    if radius > limit:
         raise ValueError(
-            f"radius is {float(radius)!r}; expected at most {most!r}, half the shortest height of the cell: "
+            f"radius is {float(radius)!r}; expected at most {limit!r}, half the shortest height of the cell: "
             "beyond it two images of one source could both be near."
         )
     return float(radius)

@@ -150,11 +150,11 @@ class Operable(Queries):
     def _warn_of_solver(self, tolerance: float) -> None:
         """Warn of a residual below the error of this plan's products."""
         check_share("tolerance", tolerance)
-        given = self.method.expected(self.chosen)
-        if tolerance < given:
+        accuracy = self.method.expected(self.chosen)
+        if tolerance < accuracy:
             error.warn(
-                f"tolerance is {tolerance:g}, and products of this plan are off by about {given:.0e}; expected a plan "
-                f"with tolerance={0.1 * tolerance:.0e}, or a solver that stops at {given:.0e}",
+                f"tolerance is {tolerance:g}, and products of this plan are off by about {accuracy:.0e}; expected a "
+                f"plan with tolerance={0.1 * tolerance:.0e}, or a solver that stops at {accuracy:.0e}",
                 error.PrecisionWarning,
             )
 
@@ -191,10 +191,10 @@ def adjoint(plan: Summed, w: Array, normals: Array | None) -> Array:
     NotImplementedError
         For a kernel whose adjoint is not known.
     """
-    back = plan.method.adjoint()
-    if back is None:
+    rule = plan.method.adjoint()
+    if rule is None:
         raise NotImplementedError(f"the transpose of {plan.kernel} is not known; expected a kernel of parki's own.")
-    return back(lambda name, w, normals=None: apply(plan.transposed(name), w, normals), w, normals)
+    return rule(lambda name, w, normals=None: apply(plan.transposed(name), w, normals), w, normals)
 
 
 def linear(
@@ -222,12 +222,12 @@ def linear(
     _check(correction, shape)
 
     def matmat(x: Array) -> Array:
-        found = _complex(forward, x)
-        return found if correction is None else found + correction @ x
+        product = _complex(forward, x)
+        return product if correction is None else product + correction @ x
 
     def rmatmat(w: Array) -> Array:
-        found = _complex(backward, w)
-        return found if correction is None else found + _adjoint(correction) @ w
+        product = _complex(backward, w)
+        return product if correction is None else product + _adjoint(correction) @ w
 
     def matvec(x: Array) -> Array:
         return matmat(x.reshape(-1, 1))[:, 0]
@@ -245,8 +245,8 @@ def _check(correction: Any, shape: tuple[int, int]) -> None:
         return
     matrix = hasattr(correction, "shape") and hasattr(correction, "__matmul__")
     if not matrix or getattr(getattr(correction, "dtype", None), "kind", "f") not in "biufc":
-        found = f"{type(correction).__name__}"
-        raise TypeError(f"correction is a {found}; expected a sparse matrix or a LinearOperator of numbers, or None.")
+        kind = f"{type(correction).__name__}"
+        raise TypeError(f"correction is a {kind}; expected a sparse matrix or a LinearOperator of numbers, or None.")
     if tuple(correction.shape) != shape:
         raise ValueError(f"correction has shape {correction.shape}; expected {shape}.")
 

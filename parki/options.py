@@ -25,8 +25,8 @@ def option(default: Any, check: Check | None = None, *, choices: Sequence[Any] =
     """Return a field with a default and a check; the default of a field with `choices` is checked by these."""
     if choices and check is None:
         check = one_of(*choices)
-    more = {"kw_only": True} if kw_only else {}
-    return dataclasses.field(default=default, metadata={"check": check, "choices": tuple(choices)}, **more)
+    keywords = {"kw_only": True} if kw_only else {}
+    return dataclasses.field(default=default, metadata={"check": check, "choices": tuple(choices)}, **keywords)
 
 
 def choices(options: type[Any], name: str) -> tuple[Any, ...]:
@@ -42,23 +42,23 @@ def check_fields(options: Any) -> None:
             object.__setattr__(options, field.name, checked)
 
 
-def one_of(*allowed: Any, prefix: str = "") -> Check:
+def one_of(*values: Any, prefix: str = "") -> Check:
     """Return the check of an option that is one of these, or begins with the prefix if there is one."""
 
     def check(name: str, value: Any) -> Any:
         if not (prefix and isinstance(value, str) and value.startswith(prefix)):
-            check_choice(name, value, allowed)
+            check_choice(name, value, values)
         return value
 
     return check
 
 
-def spelled(*allowed: str | None) -> Check:
+def spelled(*values: str | None) -> Check:
     """Return the check of an option that is one of these names in any case, or None where that is among them."""
-    names = [name for name in allowed if name is not None]
+    names = [name for name in values if name is not None]
 
     def check(name: str, value: Any) -> Any:
-        return value if value is None and None in allowed else check_spelling(name, value, names)
+        return value if value is None and None in values else check_spelling(name, value, names)
 
     return check
 
@@ -75,11 +75,11 @@ def share(name: str, value: Any) -> Any:
     return value
 
 
-def whole(most: int | None = None) -> Check:
-    """Return the check of an option, None if it is not given, that is a positive whole number up to `most`."""
+def whole(maximum: int | None = None) -> Check:
+    """Return the check of an option, None if it is not given, that is a positive whole number up to `maximum`."""
 
     def check(name: str, value: Any) -> Any:
-        check_whole(name, value, most)
+        check_whole(name, value, maximum)
         return value
 
     return check
@@ -106,10 +106,12 @@ def numbers_from_0(name: str, value: Any) -> Any:
     """Check an option that is None, "all", or different whole numbers from 0 on, which become a tuple."""
     if value is None or (isinstance(value, str) and value == "all"):
         return value
-    found = [] if isinstance(value, str) else [one for one in np.atleast_1d(value).tolist() if type(one) is int]
-    if not found or len(found) != np.size(value) or len(set(found)) < len(found) or min(found) < 0:
+    integers = (
+        [] if isinstance(value, str) else [number for number in np.atleast_1d(value).tolist() if type(number) is int]
+    )
+    if not integers or len(integers) != np.size(value) or len(set(integers)) < len(integers) or min(integers) < 0:
         raise ValueError(f"{name} is {value!r}; expected different whole numbers from 0 on, or 'all'.")
-    return tuple(found)
+    return tuple(integers)
 
 
 def positive(name: str, value: Any) -> Any:
@@ -168,10 +170,10 @@ class FreeOptions:
     @classmethod
     def split(cls, keywords: dict[str, Any]) -> tuple[Self, dict[str, Any]]:
         """Return the options among the keywords of a call, checked, and the other keywords: parameters of a kernel."""
-        known = cls.names()
-        parameters = {name: value for name, value in keywords.items() if name not in known}
+        names = cls.names()
+        parameters = {name: value for name, value in keywords.items() if name not in names}
         cls.refuse(parameters)
-        return cls(**{name: value for name, value in keywords.items() if name in known}), parameters
+        return cls(**{name: value for name, value in keywords.items() if name in names}), parameters
 
     @classmethod
     def refuse(cls, parameters: Iterable[str]) -> None:

@@ -152,10 +152,10 @@ class Pair:
         values = []
         for name, value, along in zip(self.names, self.parameters, self.law.parameters, strict=True):
             new = float(np.ldexp(value, power * along))
-            least, most = REACH[dtype][along] if dtype else (0.0, math.inf)
-            if not least <= new <= most:
-                least, most = sorted(float(np.ldexp(v, -power * along)) for v in (least, most))
-                raise ValueError(f"{name} is {value!r}; expected {least:.3g} to {most:.3g} for points of this extent.")
+            low, high = REACH[dtype][along] if dtype else (0.0, math.inf)
+            if not low <= new <= high:
+                low, high = sorted(float(np.ldexp(v, -power * along)) for v in (low, high))
+                raise ValueError(f"{name} is {value!r}; expected {low:.3g} to {high:.3g} for points of this extent.")
             values.append(new)
         return replace(self, parameters=tuple(values))
 
@@ -228,14 +228,14 @@ class Pair:
                 return STOKES_GRAD
             raise ValueError(f"{self} has its gradient alone; expected only=True.")
         if not isinstance(self.pair, str) or self.pair not in _RADIAL:
-            able = [name for name, pair in PAIRS.items() if pair.pair in _RADIAL]
+            names = [name for name, pair in PAIRS.items() if pair.pair in _RADIAL]
             raise ValueError(
-                f"{self} has no gradient; expected one of {', '.join(map(repr, able))}, or 'stokes_sl' with only=True."
+                f"{self} has no gradient; expected one of {', '.join(map(repr, names))}, or 'stokes_sl' with only=True."
             )
         slots = {"radial": _RADIAL[self.pair], **dict(self.slots), "VALUE": not only, "GRADIENT": True}
-        kept = {name: getattr(self, name) for name in ("names", "parameters", "singular", "smooth", "core")}
+        properties = {name: getattr(self, name) for name in ("names", "parameters", "singular", "smooth", "core")}
         name = self.name.removesuffix("_grad").removesuffix("_and") + ("_grad" if only else "_and_grad")
-        return Pair(name, 1, 3 if only else 4, "pair/radial", slots=tuple(slots.items()), **kept)
+        return Pair(name, 1, 3 if only else 4, "pair/radial", slots=tuple(slots.items()), **properties)
 
     def linear(self) -> tuple["Pair", Charges]:
         """Return an equal pair that is linear in the charges of its sources, and the function that makes these charges.
@@ -258,24 +258,24 @@ class Pair:
         if not self.normals:
             return self, charges.itself
         if self.pair not in _LINEAR:
-            known = " and ".join(name for name, pair in PAIRS.items() if pair.normals and name == pair.name)
-            raise ValueError(f"{self} has normals and no form that is linear in its sources; only {known} have one.")
+            names = " and ".join(name for name, pair in PAIRS.items() if pair.normals and name == pair.name)
+            raise ValueError(f"{self} has normals and no form that is linear in its sources; only {names} have one.")
         return _LINEAR[self.pair], charges.tensors
 
     def __str__(self) -> str:
         return self.alias or self.name
 
 
-def _pair(name: str, file: str, *names: str, normals: bool = False, smooth: bool = True, **more: Any) -> Pair:
+def _pair(name: str, file: str, *names: str, normals: bool = False, smooth: bool = True, **keywords: Any) -> Pair:
     """Return the pair of a pair function of parki, whose file states the numbers of a source and of a result."""
     strengths, result = counts.of_kernel(file)
-    dens, more = strengths - 3 * normals - len(names), more | {"normals": normals, "names": names, "smooth": smooth}
-    return Pair(name, dens, result, file, **more)
+    dens = strengths - 3 * normals - len(names)
+    return Pair(name, dens, result, file, normals=normals, names=names, smooth=smooth, **keywords)
 
 
-def _radial(name: str, *names: str, **more: Any) -> Pair:
+def _radial(name: str, *names: str, **keywords: Any) -> Pair:
     """Return a pair u = q φ(r) with φ in a file of this name."""
-    return Pair(name, 1, 1, "pair/radial", names=names, slots=(("radial", f"radial/{name}"),), **more)
+    return Pair(name, 1, 1, "pair/radial", names=names, slots=(("radial", f"radial/{name}"),), **keywords)
 
 
 _FINITE = {"smooth": True, "singular": False}
@@ -371,7 +371,7 @@ def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float
     return with_parameters(kernel, parameters, options)
 
 
-def named(name: str, known: dict[str, P]) -> P:
+def named(name: str, kernels: dict[str, P]) -> P:
     """Return the pair of this name.
 
     Raises
@@ -379,9 +379,9 @@ def named(name: str, known: dict[str, P]) -> P:
     ValueError
         For an unknown name.
     """
-    if name not in known:
-        raise ValueError(f"kernel is {name!r}; expected one of {', '.join(map(repr, known))}.")
-    return known[name]
+    if name not in kernels:
+        raise ValueError(f"kernel is {name!r}; expected one of {', '.join(map(repr, kernels))}.")
+    return kernels[name]
 
 
 def own(kernel: str | os.PathLike | Callable[..., None]) -> Pair:

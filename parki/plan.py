@@ -88,7 +88,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
         self._broken = False
 
     @engine.settled()
-    def _arrange(self, problem: Problem, chosen: Any = None) -> None:
+    def _arrange(self, problem: Problem, parameters: Any = None) -> None:
         """Choose parameters, if none are given; arrange the points; place the steps of one right-hand side."""
         method, watch = self.method, getattr(getattr(self, "walltime", None), "watch", None)
         self.structure: Structure | None = None
@@ -97,7 +97,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
         self._related: dict[Hashable, Plan[Any]] = {}
         self._last: tuple[Any, Any] | None = None
         self._take(problem)
-        self.chosen = method.choose(problem) if chosen is None else chosen
+        self.chosen = method.choose(problem) if parameters is None else parameters
         self.walltime = method.times(problem, self.chosen)
         self.walltime.watch = watch
         if not problem.empty:
@@ -105,8 +105,8 @@ class Plan(Energetic, OverRanks, Generic[Result]):
             self.sums[1] = method.place(problem, self.chosen, self.structure, 1, self.walltime)
             self._most_rhs = method.most_rhs(self.chosen, self.structure)
             self.problem = problem.with_points(None, None)
-        log, told = logging.getLogger(method.logger), method.report(self.parameters)
-        saying.say(log, method.options.verbose, "%s: %s", self.kernel, told)
+        log, report = logging.getLogger(method.logger), method.report(self.parameters)
+        saying.say(log, method.options.verbose, "%s: %s", self.kernel, report)
 
     def _take(self, problem: Problem) -> None:
         """Take numbers and names from a problem."""
@@ -175,27 +175,27 @@ class Plan(Energetic, OverRanks, Generic[Result]):
             arguments = self.arguments
             with ranks.ALONE if self.comm is None else ranks.together(self.comm, "a call", call="a call") as check:
                 self._present()
-                given = arguments.density(density, normals)
-                u = arguments.result(given, out)
+                inputs = arguments.density(density, normals)
+                u = arguments.result(inputs, out)
                 if check is not None:
-                    check.same = {"call": "a call", "right-hand sides": len(given.values)}
+                    check.same = {"call": "a call", "right-hand sides": len(inputs.values)}
             if not self._inspected:
-                self.method.inspect(self.problem, given)
+                self.method.inspect(self.problem, inputs)
                 self._inspected = True
-            rows = arguments.rows(u, len(given.values))
+            rows = arguments.rows(u, len(inputs.values))
             self.walltime.reset()
             if self.comm is not None:
-                self._over_ranks(len(given.values))
+                self._over_ranks(len(inputs.values))
             with self.walltime.whole():
-                work(given, rows, self.walltime)
-            while self.exclusions is not None and self._refined(given, rows):
+                work(inputs, rows, self.walltime)
+            while self.exclusions is not None and self._refined(inputs, rows):
                 with self.walltime.whole():
-                    work(given, rows, self.walltime)
+                    work(inputs, rows, self.walltime)
             self._broken = False
             if self.method.options.verbose:
                 saying.say_times(logging.getLogger(self.method.logger), self)
             self._last = density, normals
-            return arguments.finished(u, given.many, out, density)
+            return arguments.finished(u, inputs.many, out, density)
 
     def _over_ranks(self, rhs: int) -> None:
         """Place the steps of a call, and mark the plan as broken until the messages of all ranks have come."""
@@ -203,23 +203,23 @@ class Plan(Energetic, OverRanks, Generic[Result]):
             self._placed(count)
         self._broken = True
 
-    def _sum(self, given: Density, rows: Array, times: PhaseTimes) -> None:
+    def _sum(self, inputs: Density, rows: Array, times: PhaseTimes) -> None:
         """Sum a checked density to rows ``(rhs, components, Nt)``."""
         if self.structure is None:
             rows[...] = 0
-        for first, count in self._groups(len(given.values)):
-            at = slice(first, first + count)
-            self._placed(count).run(given.values[at], given.normals, rows[at], times)
+        for first, count in self._groups(len(inputs.values)):
+            part = slice(first, first + count)
+            self._placed(count).run(inputs.values[part], inputs.normals, rows[part], times)
         if self.exclusions is not None and self.structure is not None:
-            self._norms = self._excluded().take_off(given, rows)
+            self._norms = self._excluded().take_off(inputs, rows)
 
     def _groups(self, count: int) -> Iterator[tuple[int, int]]:
         """Yield the first and the number of each run of right-hand sides, a power of two."""
         if self.structure is None:
             return
-        first, most = 0, self._most_rhs
+        first, limit = 0, self._most_rhs
         while first < count:
-            size = min(most, 1 << (count - first).bit_length() - 1)
+            size = min(limit, 1 << (count - first).bit_length() - 1)
             yield first, size
             first += size
 
@@ -279,40 +279,40 @@ class Plan(Energetic, OverRanks, Generic[Result]):
         """
         with self._lock:
             with ranks.together(self.comm, "a move", call="move", retired=self._retired):
-                moved = moves.given(self.method, self.problem.same, (points, *old), targets, sources)
-                whole = all(x is not None for x in moved)
+                new_points = moves.given(self.method, self.problem.same, (points, *old), targets, sources)
+                whole = all(x is not None for x in new_points)
                 if self._broken and not whole:
                     names = " and ".join(self.method.names[:2])
                     raise RuntimeError(f"the last move of this plan did not finish; expected {names}, not one alone.")
                 if box is not None and not whole:
                     raise ValueError("box was given without all points; expected the points in the new box, too.")
-            before = self.problem
+            old_problem = self.problem
             if self.exclusions is not None:
-                exclusions.check_moved(self.exclusions, moved, self.arguments.layout)
-            method, problem = self.method.moved(self.arguments, before, self.full, moved, box)
-            known = not self._broken and self.structure is not None
-            last = self._last if problem.n_sources == before.n_sources else None
+                exclusions.check_moved(self.exclusions, new_points, self.arguments.layout)
+            method, problem = self.method.moved(self.arguments, old_problem, self.full, new_points, box)
+            intact = not self._broken and self.structure is not None
+            last = self._last if problem.n_sources == old_problem.n_sources else None
             self._broken = True
-            if known and method is self.method and method.in_place(before, problem):
+            if intact and method is self.method and method.in_place(old_problem, problem):
                 self._rearrange(problem)
             else:
                 self.method = method
-                self._arrange(problem, method.kept(before, problem, self.chosen) if known else None)
+                self._arrange(problem, method.kept(old_problem, problem, self.chosen) if intact else None)
             self._last, self._broken, self._retired = last, False, False
 
     def _rearrange(self, problem: Problem) -> None:
         """Move the points within the arrays of the structure, and also the points of the plans made by this one."""
         self.method.rearrange(problem, self.chosen, self.structure, self.walltime)
         if self._left_out is not None:
-            there = problem.sources is not None and problem.targets is not None
-            if not (there and self._left_out.move(self.method.outer(problem))):
+            complete = problem.sources is not None and problem.targets is not None
+            if not (complete and self._left_out.move(self.method.outer(problem))):
                 self._left_out = None
         self.problem = problem.with_points(None, None)
-        for other in self._related.values():
-            with other._lock:
-                other._broken = True
-                other._rearrange(problem.transposed())
-                other._broken = False
+        for relative in self._related.values():
+            with relative._lock:
+                relative._broken = True
+                relative._rearrange(problem.transposed())
+                relative._broken = False
 
     # Lifetime ---------------------------------------------------------------------------------------------------------
     def retire(self) -> None:
@@ -346,15 +346,15 @@ def make(method: Method, targets: Any, sources: Any, exclude: Any = None) -> Pla
 
 
 def _in_place(method: Method, targets: Any, sources: Any) -> tuple[Method, Problem]:
-    given, options = dict(zip(method.names[:2], (targets, sources), strict=True)), method.options
+    points, options = dict(zip(method.names[:2], (targets, sources), strict=True)), method.options
     with ranks.ALONE if options.comm is None else ranks.together(options.comm, "finding a space"):
-        asked = getattr(method, "asked_space", None)  # of a method that shares its work among units
-        place = (options.execution_space, options.threads) if asked is None else asked(targets)
-        space = arrays.space_of(*place, **given)
+        request = getattr(method, "asked_space", None)  # of a method that shares its work among units
+        place = (options.execution_space, options.threads) if request is None else request(targets)
+        space = arrays.space_of(*place, **points)
         if options.comm is not None:
-            ranks.take_gpu(options.comm, space, **given)
-        placed = method.in_space(space)
-    return placed, placed.problem(targets, sources)
+            ranks.take_gpu(options.comm, space, **points)
+        method_in_space = method.in_space(space)
+    return method_in_space, method_in_space.problem(targets, sources)
 
 
 def once(method: Method, points: tuple[Any, Any], density: Any, normals: Any, reports: tuple[bool, bool, bool]) -> Any:
@@ -371,9 +371,9 @@ def once(method: Method, points: tuple[Any, Any], density: Any, normals: Any, re
     """
     plan = make(method, *points)
     u = plan(density, normals)
-    times, parameters, measured = reports
+    times, parameters, with_error = reports
     results = [u, *([plan.walltime] * times), *([method.report(plan.parameters)] * parameters)]
-    if measured:
+    if with_error:
         at_hand = None if method.gradient is True else u
         results.append(plan.error(density=density, normals=normals, u=at_hand))
     plan.retire()

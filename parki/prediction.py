@@ -72,10 +72,10 @@ def costs(space: Space) -> Costs:
 
     A GPU that is not known is taken for an H200.
     """
-    here = machine_of(space)
-    if here.is_gpu:
-        return H200 if here == Machine.load(GPU) else Costs.of(here)
-    return here.costs or Costs()
+    hardware = machine_of(space)
+    if hardware.is_gpu:
+        return H200 if hardware == Machine.load(GPU) else Costs.of(hardware)
+    return hardware.costs or Costs()
 
 
 def device_name() -> str:

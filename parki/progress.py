@@ -54,10 +54,10 @@ class Progress:
         if self._stream is None or name in WHOLES or title == self._title:
             return
         with self._lock:
-            now = time.perf_counter()
+            time_now = time.perf_counter()
             if self._title:
-                self._done.append((self._title, now - self._since))
-            self._title, self._since = title, now
+                self._done.append((self._title, time_now - self._since))
+            self._title, self._since = title, time_now
             if self._shown and self._live is None:
                 self._print()
 

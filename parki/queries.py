@@ -48,7 +48,7 @@ class Queries:
     _last: tuple[Any, Any] | None
     _related: Mapping[Hashable, Queries]
 
-    def _sum(self, given: Density, rows: Array, times: PhaseTimes) -> None:
+    def _sum(self, inputs: Density, rows: Array, times: PhaseTimes) -> None:
         """Sum a checked density to rows ``(rhs, components, Nt)``."""
         raise NotImplementedError
 
@@ -139,30 +139,30 @@ class Queries:
                         name = self.method.names.density
                         raise ValueError(f"{name} is missing: this plan has not been called; call it, or pass {name}.")
                     density, normals = self._last
-                given, arguments = self.arguments.density(density, normals), self.arguments
-                count = len(given.values)
+                inputs, arguments = self.arguments.density(density, normals), self.arguments
+                count = len(inputs.values)
                 if u is None:
-                    rows = arguments.rows(arguments.result(given), count)
+                    rows = arguments.rows(arguments.result(inputs), count)
                 else:
-                    rows = arguments.taken(u, count, given.many)
+                    rows = arguments.taken(u, count, inputs.many)
                 if check is not None:
                     check.same = facts | {"right-hand sides": count}
-            chosen = ranks.sample(self.comm, self.n_targets, n, seed)
+            sample = ranks.sample(self.comm, self.n_targets, n, seed)
             if u is None:
-                self._sum(given, rows, self.method.times(self.problem, self.chosen))
-            sums = arrays.to_host(rows[..., self.xp.asarray(chosen)]).astype(np.float64)
-            signed = self.xp.asarray(error.signed(arrays.to_host(given.values)).astype(self.dtype))
-            both = given._replace(values=self.xp.concatenate([given.values, signed]))
-            sums, both = ranks.gathered(self.comm, sums, self._reference(chosen, both))
-            exact, random = np.split(both, 2)
+                self._sum(inputs, rows, self.method.times(self.problem, self.chosen))
+            sums = arrays.to_host(rows[..., self.xp.asarray(sample)]).astype(np.float64)
+            signed_values = self.xp.asarray(error.signed(arrays.to_host(inputs.values)).astype(self.dtype))
+            doubled = inputs._replace(values=self.xp.concatenate([inputs.values, signed_values]))
+            sums, references = ranks.gathered(self.comm, sums, self._reference(sample, doubled))
+            exact, random = np.split(references, 2)
             error.warn_of_cancellation(exact, random, self.method.expected(self.chosen))
-            count, both = ranks.total(self.comm, self.n_targets), self.method.gradient is True
-            return error.estimate(sums, exact, count, seed, both)
+            count, has_gradient = ranks.total(self.comm, self.n_targets), self.method.gradient is True
+            return error.estimate(sums, exact, count, seed, has_gradient)
 
-    def _reference(self, chosen: Array, density: Density) -> np.ndarray:
+    def _reference(self, sample: Array, density: Density) -> np.ndarray:
         """Return the sum at chosen targets by other means, without the pairs that are left out."""
         problem = self.full()
-        found = self.method.reference(problem, self.chosen, chosen, density)
+        sums = self.method.reference(problem, self.chosen, sample, density)
         if self.exclusions is not None:
             wide = np.float64
             place = self.method.outer(problem)
@@ -170,11 +170,11 @@ class Queries:
             place = place._replace(targets=y if problem.same else place.targets.astype(wide), sources=y)
             left_out = LeftOut(self.exclusions, self.kernel, place, self.space)
             normals = None if density.normals is None else density.normals.astype(wide)
-            both = density._replace(values=density.values.astype(wide), normals=normals)
-            rows = self.xp.zeros((len(both.values), self.kernel.result, self.n_targets), wide)
-            left_out.take_off(both, rows)
-            found = found + arrays.to_host(rows[..., self.xp.asarray(chosen)])
-        return found
+            wide_density = density._replace(values=density.values.astype(wide), normals=normals)
+            rows = self.xp.zeros((len(wide_density.values), self.kernel.result, self.n_targets), wide)
+            left_out.take_off(wide_density, rows)
+            sums = sums + arrays.to_host(rows[..., self.xp.asarray(sample)])
+        return sums
 
     def predict(self) -> Prediction:
         """Return the predicted time of a call by its phases, and the bytes that the plan holds.
@@ -217,18 +217,18 @@ class Queries:
     @property
     def memory(self) -> int:
         """Return the bytes of all arrays that the plan and the plans that it has made hold."""
-        held: dict[int, int] = {}
-        replays = later = 0
-        kept = [*(self.structure.arrays if self.structure else ()), *self.problem.arrays]
-        for each in (*self.sums.values(), *([] if self.energies is None else [self.energies])):
-            kept += each.placed.arrays
-            later += each.placed.memory_of.unmade
-            replays += sum(replay.nbytes for replay in each.placed.replays)
-        for a in kept:
+        sizes: dict[int, int] = {}
+        replays = deferred = 0
+        arrays_kept = [*(self.structure.arrays if self.structure else ()), *self.problem.arrays]
+        for kernel_sum in (*self.sums.values(), *([] if self.energies is None else [self.energies])):
+            arrays_kept += kernel_sum.placed.arrays
+            deferred += kernel_sum.placed.memory_of.unmade
+            replays += sum(replay.nbytes for replay in kernel_sum.placed.replays)
+        for a in arrays_kept:
             while getattr(a, "base", None) is not None and hasattr(a.base, "nbytes"):
                 a = a.base
-            held[id(a)] = a.nbytes
-        return sum(held.values()) + replays + later + sum(other.memory for other in self._related.values())
+            sizes[id(a)] = a.nbytes
+        return sum(sizes.values()) + replays + deferred + sum(relative.memory for relative in self._related.values())
 
     def near_pairs(self, radius: float) -> csr_array:
         """Return the pairs of a target and a source up to a distance apart, in a sparse matrix (Nt, Ns) of distances.
@@ -266,12 +266,12 @@ class Queries:
             raise NotImplementedError("near_pairs is of one process; expected a plan without comm.")
         with self._whole():
             problem = self.full()
-            back = -problem.power
-            y = scaling.times(arrays.to_host(problem.sources), back)
-            x = y if problem.same else scaling.times(arrays.to_host(problem.targets), back)
+            power = -problem.power
+            y = scaling.times(arrays.to_host(problem.sources), power)
+            x = y if problem.same else scaling.times(arrays.to_host(problem.targets), power)
             if problem.cell is None:
                 return neighbours.near_pairs(x, y, radius)
-            sides, skew = ([math.ldexp(v, back) for v in values] for values in problem.cell)
+            sides, skew = ([math.ldexp(v, power) for v in values] for values in problem.cell)
             return neighbours.near_pairs(x, y, radius, sides, skew)
 
     def __str__(self) -> str:
@@ -283,8 +283,10 @@ class Queries:
 
     def _facts(self) -> dict[str, str]:
         """Return the lines of the plan's description, by title."""
-        of = self.arguments
-        points = f"{of.n_targets} targets, {of.n_sources} sources, {of.dtype}, {self.method.space.name}"
+        arguments = self.arguments
+        points = (
+            f"{arguments.n_targets} targets, {arguments.n_sources} sources, {arguments.dtype}, {self.method.space.name}"
+        )
         lines = self.method.describe(self.problem, self.chosen, self.predict())
         return {"kernel": str(self.method.kernel), "points": points, **lines}
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 ALONE = contextlib.nullcontext()
 
 
-def together(comm: Any, doing: str, **same: Any) -> contextlib.AbstractContextManager[Any]:
+def together(comm: Any, doing: str, **facts: Any) -> contextlib.AbstractContextManager[Any]:
     """Return a context for work that each rank does by itself, whose errors are raised on all ranks.
 
     Parameters
@@ -40,7 +40,7 @@ def together(comm: Any, doing: str, **same: Any) -> contextlib.AbstractContextMa
         return ALONE
     from parki.distributed.agreement import agreed
 
-    return agreed(of(comm), doing, same)
+    return agreed(of(comm), doing, facts)
 
 
 def of(comm: Any) -> Any:
@@ -67,15 +67,15 @@ def sample(comm: Any, n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
         return error.sample(n_targets, n, seed)
     counts = comm.allgather(n_targets)
     first = sum(counts[: comm.rank])
-    chosen = error.sample(sum(counts), n, seed)
-    return chosen[(chosen >= first) & (chosen < first + n_targets)] - first
+    indices = error.sample(sum(counts), n, seed)
+    return indices[(indices >= first) & (indices < first + n_targets)] - first
 
 
-def gathered(comm: Any, *some: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+def gathered(comm: Any, *parts: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     """Return arrays (…, n) with the entries of all ranks along the last axis."""
     if comm is None:
-        return some
-    return tuple(np.concatenate(each, axis=-1) for each in zip(*comm.allgather(some), strict=True))
+        return parts
+    return tuple(np.concatenate(shares, axis=-1) for shares in zip(*comm.allgather(parts), strict=True))
 
 
 class OverRanks:
@@ -137,12 +137,12 @@ class OverRanks:
             check_choice("of", of, ("sources", "targets"))
             if self.comm is None or self.structure is None:
                 return a
-            delivery, there = getattr(self.structure, f"to_{of}"), self.xp.asarray(a)
+            delivery, array = getattr(self.structure, f"to_{of}"), self.xp.asarray(a)
             n = delivery.sent if way == "theirs" else delivery.received
-            if there.shape[-1:] != (n,):
-                raise ValueError(f"a has shape {there.shape}; expected (..., {n}), entries along this rank's {of}.")
-            check.same = {"call": way, "of": of, "entries": there.shape[:-1], "dtype": there.dtype.name}
-        return delivery.there(there) if way == "theirs" else delivery.back(there)
+            if array.shape[-1:] != (n,):
+                raise ValueError(f"a has shape {array.shape}; expected (..., {n}), entries along this rank's {of}.")
+            check.same = {"call": way, "of": of, "entries": array.shape[:-1], "dtype": array.dtype.name}
+        return delivery.there(array) if way == "theirs" else delivery.back(array)
 
     def inner(self, a: AnyArray, b: AnyArray) -> float:
         """Return the inner product Σ a b of vectors of which every rank has a part, as solvers need it.
@@ -158,19 +158,19 @@ class OverRanks:
             The product over all ranks, the same on each.
         """
         with together(self.comm, "an inner product", call="inner"):
-            own = float(np.vdot(arrays.to_host(arrays.taken("a", a)), arrays.to_host(arrays.taken("b", b))))
-        return own if self.comm is None else float(self.comm.allreduce(own))
+            product = float(np.vdot(arrays.to_host(arrays.taken("a", a)), arrays.to_host(arrays.taken("b", b))))
+        return product if self.comm is None else float(self.comm.allreduce(product))
 
 
 def of_first(comm: Any, doing: str, work: Callable[[], T]) -> T:
     """Return on all ranks the result of work that the first one alone does; its errors are raised on all."""
     if comm is None:
         return work()
-    found = None
+    result = None
     with together(comm, doing):
         if comm.rank == 0:
-            found = work()
-    return comm.bcast(found)
+            result = work()
+    return comm.bcast(result)
 
 
 def total(comm: Any, n: int) -> int:
@@ -178,7 +178,7 @@ def total(comm: Any, n: int) -> int:
     return n if comm is None else int(comm.allreduce(np.array(n, np.int64)))
 
 
-def take_gpu(comm: Any, space: Space, **given: Any) -> None:
+def take_gpu(comm: Any, space: Space, **values: Any) -> None:
     """Give each rank of a machine a GPU of its own, unless its arrays, or its caller, have chosen one.
 
     Parameters
@@ -188,14 +188,14 @@ def take_gpu(comm: Any, space: Space, **given: Any) -> None:
     **given
         The call's arrays by name, as they came in.
     """
-    if space.own_memory and several(comm) and arrays.on_gpu(**given) is None:
+    if space.own_memory and several(comm) and arrays.on_gpu(**values) is None:
         devices.share(space.name, of(comm).place)
 
 
 def shared_threads(comm: Any, space: Space) -> Space:
     """Return a space of a host with this rank's share of the threads, unless their number was given."""
-    given = space.threads is not None or "OMP_NUM_THREADS" in os.environ
-    if space.name != "OpenMP" or given or comm.peers < 2:
+    explicit = space.threads is not None or "OMP_NUM_THREADS" in os.environ
+    if space.name != "OpenMP" or explicit or comm.peers < 2:
         return space
     return replace(space, threads=max(1, spaces.threads() // comm.peers))
 

@@ -141,17 +141,17 @@ def plummer(n: int, seed: int = 0, cutoff: float = 100.0) -> Points:
     """
     _positive("cutoff", cutoff)
     rng = _generator("plummer", n, seed)
-    within = (1 + 1 / (3 * cutoff**2)) ** -1.5  # the share in the ball around the cube
-    inside = np.empty((3, 0))
-    while inside.shape[1] < n:
-        m = int(1.1 * (n - inside.shape[1])) + 16
-        share = within * (1 - rng.random(m))
+    ball_share = (1 + 1 / (3 * cutoff**2)) ** -1.5  # the share in the ball around the cube
+    points = np.empty((3, 0))
+    while points.shape[1] < n:
+        m = int(1.1 * (n - points.shape[1])) + 16
+        share = ball_share * (1 - rng.random(m))
         with np.errstate(divide="ignore"):  # a share that rounds to 1 is at infinity, and dropped
             r = 1 / np.sqrt(share ** (-2 / 3) - 1)
         directions = _directions(rng, m)
-        kept = np.abs(directions).max(axis=0) * r <= cutoff
-        inside = np.concatenate([inside, r[kept] * directions[:, kept]], axis=1)
-    return np.ascontiguousarray(inside[:, :n])
+        in_cube = np.abs(directions).max(axis=0) * r <= cutoff
+        points = np.concatenate([points, r[in_cube] * directions[:, in_cube]], axis=1)
+    return np.ascontiguousarray(points[:, :n])
 
 
 @completed(SAMPLE)
@@ -238,13 +238,13 @@ def charges(n: int, seed: int = 0) -> NDArray[np.float64]:
 
 def _generator(name: str, n: int, seed: int) -> np.random.Generator:
     """Return a generator of its own for each function and seed; `n` is only checked."""
-    for what, value in (("n", n), ("seed", seed)):
+    for name_of_value, value in (("n", n), ("seed", seed)):
         try:
-            good = operator.index(value) >= 0
+            valid = operator.index(value) >= 0
         except TypeError:
-            good = False
-        if not good:
-            raise ValueError(f"{what} is {value!r}; expected an integer, 0 or more.")
+            valid = False
+        if not valid:
+            raise ValueError(f"{name_of_value} is {value!r}; expected an integer, 0 or more.")
     memory.require(8 * operator.index(n), f"a sample with n = {n}", "A smaller n takes less.")
     return np.random.default_rng([*name.encode(), operator.index(seed)])
 

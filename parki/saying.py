@@ -6,13 +6,13 @@ import sys
 from typing import Any
 
 
-def say(log: logging.Logger, asked: bool, text: str, *values: Any) -> None:
+def say(log: logging.Logger, verbose: bool, text: str, *values: Any) -> None:
     """Log a message at level INFO if a caller asked for it by ``verbose=True``, else at DEBUG.
 
     A message that was asked for goes to stderr if no logger has a handler, as in a plain script.
     """
-    if not asked or log.hasHandlers():
-        log.log(logging.INFO if asked else logging.DEBUG, text, *values)
+    if not verbose or log.hasHandlers():
+        log.log(logging.INFO if verbose else logging.DEBUG, text, *values)
     elif sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):  # stderr is closed: nobody reads
             sys.stderr.write(f"{log.name}: {text % values}\n")

@@ -33,16 +33,16 @@ def times(x: Array, power: int) -> Array:
 
 def _factors(dtype: np.dtype, power: int) -> list:
     """Return factors of the type whose product is 2^power; none for 0."""
-    most = np.finfo(dtype).maxexp - 2
-    steps, sign = divmod(abs(power), most), 1 if power > 0 else -1
-    powers = [sign * most] * steps[0] + ([sign * steps[1]] if steps[1] else [])
+    limit = np.finfo(dtype).maxexp - 2
+    steps, sign = divmod(abs(power), limit), 1 if power > 0 else -1
+    powers = [sign * limit] * steps[0] + ([sign * steps[1]] if steps[1] else [])
     return [dtype.type(math.ldexp(1.0, p)) for p in powers]
 
 
 def multiply(x: Array, powers: Ints) -> None:
     """Multiply every row of x (rows, …) by 2 to its power, in place."""
-    alike = (powers == powers[0]).all()
-    for row, power in [(..., powers[0])] if alike else enumerate(powers):
+    equal = (powers == powers[0]).all()
+    for row, power in [(..., powers[0])] if equal else enumerate(powers):
         for factor in _factors(x.dtype, int(power)):
             x[row] *= factor
 
@@ -64,9 +64,9 @@ def pairs_of_factors(powers: tuple[int, ...], dtype: str) -> NDArray:
 
     The second is 1 unless the power is beyond the type's range; powers beyond its square are cut.
     """
-    most = np.finfo(dtype).maxexp - 2
-    first = np.clip(powers, -most, most)
-    return np.ldexp(1.0, np.stack([first, np.clip(powers - first, -most, most)], axis=-1)).astype(dtype)
+    limit = np.finfo(dtype).maxexp - 2
+    first = np.clip(powers, -limit, limit)
+    return np.ldexp(1.0, np.stack([first, np.clip(powers - first, -limit, limit)], axis=-1)).astype(dtype)
 
 
 def extent(*clouds: Array) -> float:
@@ -76,10 +76,10 @@ def extent(*clouds: Array) -> float:
 
 def corners(*clouds: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lowest and highest coordinates of all points (3, N); without points infinity and minus infinity."""
-    some = [x for i, x in enumerate(clouds) if x.shape[1] and not any(x is y for y in clouds[:i])]
-    if not some:
+    distinct = [x for i, x in enumerate(clouds) if x.shape[1] and not any(x is y for y in clouds[:i])]
+    if not distinct:
         return np.full(3, np.inf), np.full(3, -np.inf)
-    ends = [to_host(module_of(x).stack([x.min(axis=1), x.max(axis=1)])).astype(float) for x in some]
+    ends = [to_host(module_of(x).stack([x.min(axis=1), x.max(axis=1)])).astype(float) for x in distinct]
     return np.min(ends, axis=0)[0], np.max(ends, axis=0)[1]
 
 
@@ -99,9 +99,9 @@ def nearest(targets: Array, sources: Array, length: int) -> float:
 
     Some hundreds of targets and some thousands of sources are searched, as if the others lay between them.
     """
-    few = [x[:, :: -(-x.shape[1] // most)] for x, most in ((targets, SOME_TARGETS), (sources, SOME_SOURCES))]
+    thinned = [x[:, :: -(-x.shape[1] // limit)] for x, limit in ((targets, SOME_TARGETS), (sources, SOME_SOURCES))]
     return nearest_of_some(
-        *(times(to_host(x).astype(np.float64), length) for x in few), sources.shape[1], targets is sources
+        *(times(to_host(x).astype(np.float64), length) for x in thinned), sources.shape[1], targets is sources
     )
 
 
@@ -109,12 +109,12 @@ def nearest_of_some(x: NDArray[np.float64], y: NDArray[np.float64], n: int, same
     """Estimate `nearest` from some targets x and some of n sources y; `same` if these are the targets."""
     from scipy.spatial import cKDTree  # takes a quarter of a second to import
 
-    found = cKDTree(y.T).query(x.T, k=2 if same and y.shape[1] > 1 else 1)[0].reshape(x.shape[1], -1)
-    apart = np.where(found[:, 0] > 0, found[:, 0], found[:, -1])
-    apart = apart[apart > 0]
-    if not len(apart):
+    distances = cKDTree(y.T).query(x.T, k=2 if same and y.shape[1] > 1 else 1)[0].reshape(x.shape[1], -1)
+    separations = np.where(distances[:, 0] > 0, distances[:, 0], distances[:, -1])
+    separations = separations[separations > 0]
+    if not len(separations):
         return 0.0
-    return float(np.quantile(apart, DENSE) * (y.shape[1] / n) ** (1 / 3))
+    return float(np.quantile(separations, DENSE) * (y.shape[1] / n) ** (1 / 3))
 
 
 def largest(x: Array) -> NDArray[np.float64]:
@@ -178,9 +178,11 @@ def _powers(
     law: Dimensions, length: int, sizes: tuple[tuple[int | None, ...], ...], axes: int | None, result: int
 ) -> Powers:
     """Return the powers for strengths and normals of these sizes."""
-    own = np.broadcast_to(-length * np.array(law.dens, np.int64), len(sizes[0])).copy()
-    own[-3:] += axes or 0
-    tops = [[size + power for size, power in zip(row, own.tolist(), strict=True) if size is not None] for row in sizes]
+    shifts = np.broadcast_to(-length * np.array(law.dens, np.int64), len(sizes[0])).copy()
+    shifts[-3:] += axes or 0
+    tops = [
+        [size + power for size, power in zip(row, shifts.tolist(), strict=True) if size is not None] for row in sizes
+    ]
     shift = -np.array([max(row, default=0) for row in tops], np.int64)[:, None]
-    back = np.broadcast_to(-length * np.array(law.result, np.int64), result)
-    return Powers(own + shift, -(axes or 0), back - shift)
+    result_shifts = np.broadcast_to(-length * np.array(law.result, np.int64), result)
+    return Powers(shifts + shift, -(axes or 0), result_shifts - shift)

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 ALIKE = 0.7  # least share of letters in the same order; theta and threads share two thirds
 
 
-def meant(name: str, known: Iterable[str]) -> str | None:
+def meant(name: str, names: Iterable[str]) -> str | None:
     """Return the known name that is spelled most like `name`, None if there is none like it."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=ALIKE)), None)
+    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=ALIKE)), None)
 
 
-def advice(name: str, known: Iterable[str]) -> str:
+def advice(name: str, names: Iterable[str]) -> str:
     """Return a question with the known name that is spelled most like `name`; an empty text if there is none."""
-    near = meant(name, known)
-    return f"Did you mean {near!r}?" if near else ""
+    match = meant(name, names)
+    return f"Did you mean {match!r}?" if match else ""

@@ -104,8 +104,8 @@ class PhaseTimes:
     def shift(self, seconds: float, phase: str, to: str) -> None:
         """Move seconds of one phase to another, on which work was done meanwhile."""
         for name, sign in ((phase, -1), (to, 1)):
-            for one in {name, self._wholes[name]}:
-                self.time[one] += sign * seconds
+            for key in {name, self._wholes[name]}:
+                self.time[key] += sign * seconds
 
     def whole(self) -> contextlib.AbstractContextManager[None]:
         """Time the whole of a call, where that is a phase of its own."""
@@ -119,11 +119,11 @@ class PhaseTimes:
         self.time |= dict.fromkeys(exchanges, 0.0)
         self.nbytes, self.messages = dict.fromkeys(exchanges, 0), dict.fromkeys(exchanges, 0)
 
-    def sent(self, now: Traffic, before: Traffic) -> None:
+    def sent(self, traffic_now: Traffic, traffic_before: Traffic) -> None:
         """Add the bytes and messages that this rank has sent between two counts."""
         for name in self.nbytes:
-            self.nbytes[name] += now.nbytes.get(name, 0) - before.nbytes.get(name, 0)
-            self.messages[name] += now.messages.get(name, 0) - before.messages.get(name, 0)
+            self.nbytes[name] += traffic_now.nbytes.get(name, 0) - traffic_before.nbytes.get(name, 0)
+            self.messages[name] += traffic_now.messages.get(name, 0) - traffic_before.messages.get(name, 0)
 
     def counts(self) -> CallCounts:
         """Return the times, bytes and messages of the last call by phase, as `summary` takes them.
@@ -151,22 +151,22 @@ class PhaseTimes:
         str
             One line a phase.
         """
-        every = [of or self.counts()]
+        counts = [of or self.counts()]
         if self.comm is not None:
-            every = self.comm.allgather(every[0])
-        apart = (*self.planned, *self.nbytes, self.whole_phase)
-        worked = [name for name, whole in self._wholes.items() if name == whole and name not in apart]
+            counts = self.comm.allgather(counts[0])
+        exceptions = (*self.planned, *self.nbytes, self.whole_phase)
+        phases = [name for name, whole in self._wholes.items() if name == whole and name not in exceptions]
         lines = [f"{'phase':<24}{'least':>12}{'mean':>12}{'largest':>12}   bytes, messages of a rank"]
-        for name in [*worked, *self.nbytes, *filter(None, [self.whole_phase])]:
-            times = [1e3 * time[name] for time, *_ in every]
+        for name in [*phases, *self.nbytes, *filter(None, [self.whole_phase])]:
+            times = [1e3 * time[name] for time, *_ in counts]
             shown = (min(times), sum(times) / len(times), max(times))
             line = f"{self.phases[name]:<24}" + "".join(f"{v:>9.2f} ms" for v in shown)
             if name in self.nbytes:
-                nbytes, messages = (sum(one[i][name] for one in every) / len(every) for i in (1, 2))
+                nbytes, messages = (sum(rank_counts[i][name] for rank_counts in counts) / len(counts) for i in (1, 2))
                 line += f"   {nbytes:.3g}, {messages:.3g}"
             lines.append(line)
-        busy = [sum(time[name] for name in worked) for time, *_ in every]
-        share = max(busy) / max(sum(busy) / len(busy), 1e-300)
+        totals = [sum(time[name] for name in phases) for time, *_ in counts]
+        share = max(totals) / max(sum(totals) / len(totals), 1e-300)
         return "\n".join([*lines, f"busy: largest over mean {share:.3f}"])
 
     @property
@@ -177,15 +177,15 @@ class PhaseTimes:
     @contextlib.contextmanager
     def members(self, size: int) -> Iterator[list[PhaseTimes]]:
         """Yield times for workers side by side; divide the elapsed time among phases by the workers' shares."""
-        each = [PhaseTimes(self.phases, clock=self.clock) for _ in range(size)]
-        each[0].watch = self.watch
-        began = self.clock()
+        member_times = [PhaseTimes(self.phases, clock=self.clock) for _ in range(size)]
+        member_times[0].watch = self.watch
+        start = self.clock()
         try:
-            yield each
+            yield member_times
         finally:
-            spent, worked = self.clock() - began, sum(one.total for one in each)
+            elapsed, total = self.clock() - start, sum(member.total for member in member_times)
             for name in self.phases:
-                self.time[name] += spent * sum(one.time[name] for one in each) / worked if worked else 0.0
+                self.time[name] += elapsed * sum(member.time[name] for member in member_times) / total if total else 0.0
 
     def cells(self) -> TextTable:
         """Return the cells of `table`.
@@ -244,9 +244,9 @@ class _PhaseBody:
         times = self._times
         if times.wait is not None:
             times.wait()
-        spent, (part, whole) = times.clock() - self._began, self._before
-        times.time[self._name] = part + spent
-        times.time[self._whole] = whole + spent
+        elapsed, (part, whole) = times.clock() - self._began, self._before
+        times.time[self._name] = part + elapsed
+        times.time[self._whole] = whole + elapsed
 
 
 def milliseconds(seconds: float) -> str:

@@ -313,23 +313,23 @@ def _apply(
     keywords: dict, kappa: float | None = None,
 ) -> Tensor:  # fmt: skip
     kernel = kernels.find(name, kappa=None if kappa is None else plain(kappa))
-    given = {"trg": trg, "src": src, "dens": dens} | ({"normals": normals} if kernel.normals else {})
-    check_tensors(given)
+    tensors = {"trg": trg, "src": src, "dens": dens} | ({"normals": normals} if kernel.normals else {})
+    check_tensors(tensors)
     box, keywords = taken_box(keywords)
-    resolved = EwaldOptions.resolve(options, {key: x.detach() for key, x in given.items()}, **keywords)
+    settings = EwaldOptions.resolve(options, {key: x.detach() for key, x in tensors.items()}, **keywords)
     for flag in REPORTS:
-        if getattr(resolved, flag):
+        if getattr(settings, flag):
             raise ValueError(f"{flag} is True; expected False, because parki.torch returns a tensor.")
-    same = trg is src
-    if nd := resolved.layout == "nd":
-        resolved = EwaldOptions.resolve(resolved, layout="dn")
+    is_same = trg is src
+    if nd := settings.layout == "nd":
+        settings = EwaldOptions.resolve(settings, layout="dn")
         vectors = {"trg": 3, "src": 3, "normals": 3} | ({"dens": kernel.dens} if kernel.dens > 1 else {})
-        for argument in [name for name in given if name in vectors]:
-            shape = tuple(given[argument].shape)
+        for argument in [name for name in tensors if name in vectors]:
+            shape = tuple(tensors[argument].shape)
             if len(shape) < 2 or shape[-1] != vectors[argument]:
                 raise ValueError(f"{argument} has shape {shape}; expected (N, {vectors[argument]}).")
-            given[argument] = given[argument].mT
-    trg, src, *strengths = given.values()
-    sums = differentiable.ewald(kernel, resolved, names=PUBLISHED)
-    u = summed(sums, trg, None if same else src, *strengths, *(() if kernel.normals else (None,)), box)
+            tensors[argument] = tensors[argument].mT
+    trg, src, *strengths = tensors.values()
+    sums = differentiable.ewald(kernel, settings, names=PUBLISHED)
+    u = summed(sums, trg, None if is_same else src, *strengths, *(() if kernel.normals else (None,)), box)
     return u.mT if nd and kernel.result > 1 else u

@@ -31,8 +31,8 @@ def ewald(
     >>> print(f"{-box.grad.mean() / 4:.5f} {energy / 24:.5f}")
     -0.29126 -0.29126
     """
-    given = {"targets": targets, "sources": sources, "density": density, "normals": normals}
-    return _of("ewald", kernel, given, options)
+    tensors = {"targets": targets, "sources": sources, "density": density, "normals": normals}
+    return _of("ewald", kernel, tensors, options)
 
 
 @completed(DIFFERENTIABLE)
@@ -50,8 +50,8 @@ def treecode(
     >>> print(x.grad[0].numpy())
     [ 0.25 -0.25]
     """
-    given = {"targets": targets, "sources": sources, "density": density, "normals": normals}
-    return _of("treecode", kernel, given, options)
+    tensors = {"targets": targets, "sources": sources, "density": density, "normals": normals}
+    return _of("treecode", kernel, tensors, options)
 
 
 @completed(DIFFERENTIABLE)
@@ -69,8 +69,8 @@ def fmm(
     >>> print(q.grad.numpy().round(4))
     [0.  0.5]
     """
-    given = {"targets": targets, "sources": sources, "density": density, "normals": normals}
-    return _of("fmm", kernel, given, options)
+    tensors = {"targets": targets, "sources": sources, "density": density, "normals": normals}
+    return _of("fmm", kernel, tensors, options)
 
 
 @completed(DIFFERENTIABLE)
@@ -88,8 +88,8 @@ def direct(
     >>> print(q.grad.numpy())
     [0.5 0.5]
     """
-    given = {"targets": targets, "sources": sources, "density": density, "normals": normals}
-    return _of("direct", kernel, given, options)
+    tensors = {"targets": targets, "sources": sources, "density": density, "normals": normals}
+    return _of("direct", kernel, tensors, options)
 
 
 @completed(DIFFERENTIABLE_ENERGY)
@@ -109,8 +109,8 @@ def energy(kernel: Any, points: Tensor, charges: Tensor, *, by: str = "ewald", *
     >>> print(f"{energy:.6f} {-x.grad[0, 0]:.6f}")
     -0.500000 0.250000
     """
-    given = {"points": points, "charges": charges}
-    check_tensors(given)
+    tensors = {"points": points, "charges": charges}
+    check_tensors(tensors)
     box, options = taken_box(options)
     sums = differentiable.of_method(by, kernel, options)
     sums.check_energy(points, charges)
@@ -118,15 +118,15 @@ def energy(kernel: Any, points: Tensor, charges: Tensor, *, by: str = "ewald", *
     return torch_sum.EnergyNode.apply(sums, points, charges, box, strained)[0]
 
 
-def _of(method: str, kernel: Any, given: dict[str, Any], options: dict[str, Any]) -> Tensor:
+def _of(method: str, kernel: Any, tensors: dict[str, Any], options: dict[str, Any]) -> Tensor:
     """Return the sum of a method, with the options of its plan."""
-    given = {name: x for name, x in given.items() if x is not None}
-    check_tensors(given)
+    tensors = {name: x for name, x in tensors.items() if x is not None}
+    check_tensors(tensors)
     box, options = taken_box(options)
     if "kappa" in options:
         options["kappa"] = plain(options["kappa"])
     sums = differentiable.of_method(method, kernel, options)
-    trg, src, dens, normals = (given.get(name) for name in ("targets", "sources", "density", "normals"))
+    trg, src, dens, normals = (tensors.get(name) for name in ("targets", "sources", "density", "normals"))
     return summed(sums, trg, None if src is trg else src, dens, normals, box)
 
 
@@ -143,16 +143,16 @@ def summed(
     return sums.shaped(dens, n, lambda d: torch_sum.SumNode.apply(question, x, y, d, normals, box))
 
 
-def _refuse(given: Any, text: str) -> None:
+def _refuse(named_values: Any, text: str) -> None:
     """Refuse tensors that require a gradient."""
-    for name, x in given:
+    for name, x in named_values:
         if x is not None and x.requires_grad and torch.is_grad_enabled():
             raise ValueError(f"{name} requires a gradient, and {text}. Pass {name}.detach().")
 
 
-def check_tensors(given: dict[str, Any]) -> None:
+def check_tensors(tensors: dict[str, Any]) -> None:
     """Refuse arguments that are no tensors."""
-    for argument, x in given.items():
+    for argument, x in tensors.items():
         if not isinstance(x, Tensor):
             raise TypeError(f"{argument} is a {type(x).__name__}; expected a torch.Tensor.")
 

@@ -36,8 +36,8 @@ class SumNode(torch.autograd.Function):
         kernel, slope, places = sums.pair(name), sums.slope_of(name), Places(x, y)
         to_x = to_y = to_d = to_normals = to_box = None
 
-        def field(name: str, at: Tensor, sources: Tensor | None, d: Tensor, normals: Tensor | None) -> Tensor:
-            return _sum(NamedSum(sums, name), at, sources, d, normals, box)
+        def field(name: str, targets: Tensor, sources: Tensor | None, d: Tensor, normals: Tensor | None) -> Tensor:
+            return _sum(NamedSum(sums, name), targets, sources, d, normals, box)
 
         if (need_x or need_y) and slope is None:  # zeros complete the graph; `Once` raises where it is followed
             to_x, to_y = (torch.zeros_like(a) if a is not None else None for a in (x, y))
@@ -55,7 +55,7 @@ class SumNode(torch.autograd.Function):
     def vmap(info: Any, in_dims: tuple[Any, ...], question: NamedSum, *tensors: Tensor | None) -> tuple[Tensor, int]:
         """Sum densities of one set of points as right-hand sides, and all other batches one by one."""
         _, in_x, in_y, in_d, in_normals, in_box = in_dims
-        if any(at is not None for at in (in_x, in_y, in_normals, in_box)):
+        if any(dim is not None for dim in (in_x, in_y, in_normals, in_box)):
             return _each(SumNode, info, in_dims, question, *tensors)
         x, y, d, normals, box = tensors
         d = d.movedim(in_d, 0)
@@ -127,7 +127,7 @@ class EnergyNode(torch.autograd.Function):
         ctx.save_for_backward(x, q, box, *output[1:])
 
     @staticmethod
-    def backward(ctx: Any, w: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, w: Tensor, *unused_gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         """Return the derivatives, as differentiable sums if they will be differentiated again."""
         x, q, box, by_x, by_q, by_box = ctx.saved_tensors
         if torch.is_grad_enabled() and any(a is not None and a.requires_grad for a in (x, q, box)):
@@ -146,13 +146,13 @@ class EnergyNode(torch.autograd.Function):
 def _each(node: Any, info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
     """Apply a node to each entry of a batch; return its results, stacked, and the axes of these."""
     batch = [
-        node.apply(*(a if at is None else a.select(at, i) for a, at in zip(arguments, in_dims, strict=True)))
+        node.apply(*(a if dim is None else a.select(dim, i) for a, dim in zip(arguments, in_dims, strict=True)))
         for i in range(info.batch_size)
     ]
     if isinstance(batch[0], Tensor):
         return torch.stack(batch), 0
-    stacked = tuple(None if each[0] is None else torch.stack(each) for each in zip(*batch, strict=True))
-    return stacked, tuple(None if a is None else 0 for a in stacked)
+    results = tuple(None if outputs[0] is None else torch.stack(outputs) for outputs in zip(*batch, strict=True))
+    return results, tuple(None if a is None else 0 for a in results)
 
 
 def _sum(

@@ -105,8 +105,8 @@ def gravity(length: str = "pc", mass: str = "Msun", speed: str = "km/s") -> floa
     >>> print(f"{parki.units.gravity():.5f}")
     0.00430
     """
-    for name, value, known in (("length", length, LENGTHS), ("mass", mass, MASSES), ("speed", speed, SPEEDS)):
-        check_choice(name, value, known)
+    for name, value, names in (("length", length, LENGTHS), ("mass", mass, MASSES), ("speed", speed, SPEEDS)):
+        check_choice(name, value, names)
     return constants.G * MASSES[mass] / LENGTHS[length] / SPEEDS[speed] ** 2
 
 

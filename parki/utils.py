@@ -115,12 +115,12 @@ def get_dtype(dtype: DtypeName | DTypeLike) -> np.dtype[Any]:
     dtype('float32')
     """
     try:
-        found = np.dtype(DTYPES.get(dtype.lower(), dtype) if isinstance(dtype, str) else dtype)
+        result = np.dtype(DTYPES.get(dtype.lower(), dtype) if isinstance(dtype, str) else dtype)
     except TypeError as error:
         raise ValueError(f'dtype is {dtype!r}; expected "fp32", "fp64", float32 or float64.') from error
-    if dtype is None or found not in (np.float32, np.float64):
+    if dtype is None or result not in (np.float32, np.float64):
         raise ValueError(f'dtype is {dtype!r}; expected "fp32", "fp64", float32 or float64.')
-    return found
+    return result
 
 
 def round_up(n: int, factor: int) -> int:
@@ -194,16 +194,16 @@ def wrap(x: AnyArray, box: Sequence[float] | NDArray[Any], layout: Layout = "dn"
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}; expected one of {', '.join(map(repr, LAYOUTS))}.")
-    inside = points("x", x, layout=layout)
-    xp = module_of(inside)
+    result = points("x", x, layout=layout)
+    xp = module_of(result)
     try:
-        sides = np.asarray(box, dtype=inside.dtype).reshape(-1, 1)
+        sides = np.asarray(box, dtype=result.dtype).reshape(-1, 1)
     except (TypeError, ValueError):
         sides = np.empty((0, 1))
     if sides.shape != (3, 1) or not (np.isfinite(sides).all() and (sides > 0).all()):
         raise ValueError(f"box is {box!r}; expected three positive, finite side lengths.")
     sides = xp.asarray(sides)
-    inside = inside % sides
+    result = result % sides
     # The remainder of a tiny negative number rounds to the side itself.
-    inside = xp.where(inside >= sides, xp.zeros_like(sides), inside)
-    return xp.ascontiguousarray(inside.T) if layout == "nd" else inside
+    result = xp.where(result >= sides, xp.zeros_like(sides), result)
+    return xp.ascontiguousarray(result.T) if layout == "nd" else result

@@ -41,20 +41,20 @@ class Check:
 def run(say: Callable[[str], None]) -> int:
     """Check every method in every space, and report each error; return 1 if a sum is wrong, else 0."""
     say(f"  {'method':<24} {'space':<10} {'error':>9} {'tolerance':>10}")
-    failed = total = 0
-    for name, why in spaces.available().items():
-        if why is not None:
-            say(f"  {'–':<24} {name:<10} skipped: {why}")
+    failures = total = 0
+    for name, reason in spaces.available().items():
+        if reason is not None:
+            say(f"  {'–':<24} {name:<10} skipped: {reason}")
             continue
         for check, error in _errors(spaces.get(name)):
             total += 1
-            good = isinstance(error, float) and error <= check.tolerance
-            failed += not good
-            found = f"{error:>9.1e}" if isinstance(error, float) else f"{'–':>9}"
-            text = "ok" if good else "FAILED" if isinstance(error, float) else f"FAILED: {error}"
-            say(f"  {check.name:<24} {name:<10} {found} {check.tolerance:>10.0e}   {text}")
-    say(f"{total - failed} of {total} sums are right" + (f", {failed} FAILED" if failed else ""))
-    return 1 if failed else 0
+            passed = isinstance(error, float) and error <= check.tolerance
+            failures += not passed
+            error_text = f"{error:>9.1e}" if isinstance(error, float) else f"{'–':>9}"
+            text = "ok" if passed else "FAILED" if isinstance(error, float) else f"FAILED: {error}"
+            say(f"  {check.name:<24} {name:<10} {error_text} {check.tolerance:>10.0e}   {text}")
+    say(f"{total - failures} of {total} sums are right" + (f", {failures} FAILED" if failures else ""))
+    return 1 if failures else 0
 
 
 def _errors(space: Space) -> Iterator[tuple[Check, float | str]]:
@@ -127,14 +127,14 @@ def direct_periodic(x: Values, q: Values, periodicity: int) -> Values:
     the number of images.  No part of parki is used.
     """
     places = np.arange(-IMAGES, IMAGES + 1)
-    fading = (-1.0) ** places * erfc(STEEP * (abs(places) / IMAGES - 0.5)) / 2
+    taper = (-1.0) ** places * erfc(STEEP * (abs(places) / IMAGES - 0.5)) / 2
     u = np.zeros(x.shape[1])
     grids = np.meshgrid(*[places] * periodicity, indexing="ij")
     shifts = np.zeros((3, len(places) ** periodicity))
     weights = np.ones(shifts.shape[1])
     for axis, grid in enumerate(grids):
         shifts[axis] = grid.ravel() * SIDES[axis] / 2
-        weights *= fading[grid.ravel() + IMAGES]
+        weights *= taper[grid.ravel() + IMAGES]
     for i, j in product(range(len(u)), repeat=2):
         r = np.linalg.norm((x[:, i] - x[:, j])[:, None] - shifts, axis=0)
         r[r == 0] = np.inf
@@ -144,5 +144,5 @@ def direct_periodic(x: Values, q: Values, periodicity: int) -> Values:
 
 def _relative(u: Any, exact: Values) -> float:
     """Return the relative error as a 2-norm; u may be on a GPU."""
-    found = arrays.to_host(u)
-    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+    result = arrays.to_host(u)
+    return float(np.linalg.norm(result - exact) / np.linalg.norm(exact))

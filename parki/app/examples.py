@@ -30,9 +30,9 @@ def title(text: str) -> str:
 
 def table() -> str:
     """Return a line for each example: its name and its title."""
-    found = {name: title(file.read_text("utf-8")) for name, file in sorted(_files().items())}
-    width = max(map(len, found))
-    return "\n".join(f"{name:<{width}}   {text}" for name, text in found.items())
+    titles = {name: title(file.read_text("utf-8")) for name, file in sorted(_files().items())}
+    width = max(map(len, titles))
+    return "\n".join(f"{name:<{width}}   {text}" for name, text in titles.items())
 
 
 def text(name: str | None) -> str:
@@ -64,32 +64,32 @@ def copy(name: str | None, folder: Path, force: bool = False) -> list[Path]:
     OSError
         Naming a file that cannot be written.
     """
-    chosen = list(_files().values()) if name is None else [_file(name)]
-    sources = _with_companions(chosen) | (_data() if name is None else {})
-    there = [folder / place for place, data in sources.items() if _differs(folder / place, data)]
-    if there and not force:
-        raise ValueError(f"{there[0]} is there; expected another folder, or --force to overwrite it.")
+    files = list(_files().values()) if name is None else [_file(name)]
+    sources = _with_companions(files) | (_data() if name is None else {})
+    conflicts = [folder / place for place, data in sources.items() if _differs(folder / place, data)]
+    if conflicts and not force:
+        raise ValueError(f"{conflicts[0]} is there; expected another folder, or --force to overwrite it.")
     for place, data in sources.items():
         writing.write(folder / place, data)
     return [folder / place for place in sources]
 
 
-def _with_companions(chosen: list[Traversable]) -> dict[str, bytes]:
+def _with_companions(files: list[Traversable]) -> dict[str, bytes]:
     """Return the contents of examples, and of other examples and data whose names stand in them, by their places."""
     sources: dict[str, bytes] = {}
-    waiting = list(chosen)
-    others = {file.name: file for file in _files().values()}
+    queue = list(files)
+    candidates = {file.name: file for file in _files().values()}
     data = _data()
-    while waiting:
-        file = waiting.pop()
+    while queue:
+        file = queue.pop()
         sources[file.name] = file.read_bytes()
         whole = file.read_text("utf-8")
         code = whole if file.name.endswith(".ipynb") else _code(whole)
-        for other in others.values():
+        for candidate in candidates.values():
             # A script or a kernel is read as "name.py", a module of functions is imported.
-            imported = rf"(?m)^\s*(?:import|from) {re.escape(Path(other.name).stem)}\b"
-            if other.name not in sources and (f'"{other.name}"' in code or re.search(imported, code)):
-                waiting.append(other)
+            import_pattern = rf"(?m)^\s*(?:import|from) {re.escape(Path(candidate.name).stem)}\b"
+            if candidate.name not in sources and (f'"{candidate.name}"' in code or re.search(import_pattern, code)):
+                queue.append(candidate)
         sources |= {place: content for place, content in data.items() if Path(place).name in code}
     return sources
 
@@ -114,10 +114,10 @@ def _differs(path: Path, data: bytes) -> bool:
 
 def _files() -> dict[str, Traversable]:
     """Return the files of all examples by name."""
-    found = importlib.resources.files(PACKAGE).iterdir()
+    resources = importlib.resources.files(PACKAGE).iterdir()
     return {
         Path(file.name).stem: file
-        for file in found
+        for file in resources
         if Path(file.name).suffix in SUFFIXES and not file.name.startswith("_")
     }
 
@@ -126,7 +126,7 @@ def _file(name: str | None) -> Traversable:
     files = _files()
     stem = None if name is None else Path(name).stem if Path(name).suffix in SUFFIXES else name
     if stem is None or stem not in files:
-        found = "missing" if name is None else repr(name)
+        value = "missing" if name is None else repr(name)
         advice = "" if name is None else spelling.advice(name, files)
-        raise ValueError(f"NAME is {found}; expected one of {', '.join(sorted(files))}. {advice}".rstrip())
+        raise ValueError(f"NAME is {value}; expected one of {', '.join(sorted(files))}. {advice}".rstrip())
     return files[stem]

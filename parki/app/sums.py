@@ -85,12 +85,13 @@ class FileSum:
         ValueError
             For a kernel that the method does not have.
         """
-        known = EWALD_KERNELS if self.method == "ewald" else tuple(pairs.PAIRS)
+        names = EWALD_KERNELS if self.method == "ewald" else tuple(pairs.PAIRS)
         path = self.method != "ewald" and kernel_files.is_path(self.kernel)
-        if self.kernel not in known and not path:
-            others = "" if self.method == "ewald" else ", or a file NAME.py"
+        if self.kernel not in names and not path:
+            alternative = "" if self.method == "ewald" else ", or a file NAME.py"
             raise ValueError(
-                f"--kernel is {self.kernel!r} with --method {self.method}; expected one of {', '.join(known)}{others}."
+                f"--kernel is {self.kernel!r} with --method {self.method}; expected one of "
+                f"{', '.join(names)}{alternative}."
             )
         return pairs.own(self.kernel) if path else pairs.PAIRS[self.kernel]
 
@@ -108,10 +109,10 @@ class FileSum:
             if getattr(self, name) is not None:
                 raise ValueError(f"--{name} was given {with_method}, which has none; expected no --{name}.")
 
-    def check_file(self, path: Path, found: Mapping[str, Any], portion: Portion) -> None:
+    def check_file(self, path: Path, contents: Mapping[str, Any], portion: Portion) -> None:
         """Raise ValueError for a file with a box that the sum would not see, and for arrays that do not fit."""
         if self.method != "ewald":
-            if found.get("box") is not None and self.periodicity is None:
+            if contents.get("box") is not None and self.periodicity is None:
                 raise ValueError(
                     f"{path} has a box, and --method {self.method} sums in free space; expected --method ewald, or "
                     "--periodicity 0 beside it to sum over the particles alone."
@@ -120,23 +121,23 @@ class FileSum:
 
     def prepare(self, box: Any) -> Callable[[Array, Array], Plan[Any]]:
         """Return the function that makes the plan for targets and sources; `box` is that of the file or `self.box`."""
-        where, kind = METHODS[self.method]
-        at = {"execution_space": self.space, "threads": self.threads, "comm": self.comm}
-        only: Any = {None: False, "both": True, "only": "only"}[self.gradient]
+        module_name, kind = METHODS[self.method]
+        placement = {"execution_space": self.space, "threads": self.threads, "comm": self.comm}
+        gradient: Any = {None: False, "both": True, "only": "only"}[self.gradient]
         if self.method == "ewald":
-            given = {"periodicity": 3 if self.periodicity is None else self.periodicity, "rc": self.rc, **at}
-            given |= {"split": self.split or "prolate", "tolerance": self.given_tolerance, "box": box}
+            settings = {"periodicity": 3 if self.periodicity is None else self.periodicity, "rc": self.rc, **placement}
+            settings |= {"split": self.split or "prolate", "tolerance": self.given_tolerance, "box": box}
             # On a GPU, phases are timed only if asked for.
-            options = EwaldOptions.resolve(return_walltime=True, **given)
-            kernel = kernels.gradient(kernels.find(self.kernel, **self.parameters), only)
-            method = Ewald(kernel, options, names=PUBLISHED, gradient=only)
+            options = EwaldOptions.resolve(return_walltime=True, **settings)
+            kernel = kernels.gradient(kernels.find(self.kernel, **self.parameters), gradient)
+            method = Ewald(kernel, options, names=PUBLISHED, gradient=gradient)
             return lambda targets, sources: make(api.over(method), targets, sources)
         pairs.find(self.kernel, **self.parameters)
-        more = ({} if self.method == "direct" else {"tolerance": self.given_tolerance}) | (
+        extras = ({} if self.method == "direct" else {"tolerance": self.given_tolerance}) | (
             {"method": kind} if kind else {}
         )
-        module = importlib.import_module(f"parki.{where}")
-        keywords = {"gradient": only, "timed": True, **at, **more, **self.parameters}
+        module = importlib.import_module(f"parki.{module_name}")
+        keywords = {"gradient": gradient, "timed": True, **placement, **extras, **self.parameters}
         return lambda targets, sources: module.plan(self.kernel, targets, sources, **keywords)
 
     def results(self, u: Any) -> dict[str, Array]:
@@ -154,8 +155,8 @@ class FileSum:
             facts["box"] = plan.parameters.box if options.box is None else options.box
             facts["periodicity"] = np.array(options.periodic)
         else:
-            given = {f.name: getattr(plan.parameters, f.name) for f in fields(plan.parameters)} | {"error": None}
-            facts |= {name: value for name, value in given.items() if isinstance(value, bool | int | float | str)}
+            parameters = {f.name: getattr(plan.parameters, f.name) for f in fields(plan.parameters)} | {"error": None}
+            facts |= {name: value for name, value in parameters.items() if isinstance(value, bool | int | float | str)}
         facts |= dict(zip(plan.kernel.names, plan.kernel.parameters, strict=True))
         facts |= {"kernel": self.kernel, "method": self.method}
         return facts | ({} if self.method == "direct" else {"tolerance": self.given_tolerance})

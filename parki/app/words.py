@@ -40,16 +40,16 @@ class Parser(argparse.ArgumentParser):
 
 def joined(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with the numbers after ``--box`` joined to it, so that they are not taken for others."""
-    found: list[str] = []
+    result: list[str] = []
     numbers: list[str] | None = None
     for word in arguments:
         if numbers is not None and is_number(word):
             numbers.append(word)
-            found[-1] = f"--box={','.join(numbers)}"
+            result[-1] = f"--box={','.join(numbers)}"
         else:
             numbers = [] if len(word) > 2 and "--box".startswith(word) else None
-            found.append(word)
-    return found
+            result.append(word)
+    return result
 
 
 def count(text: str) -> int:
@@ -63,7 +63,7 @@ def count(text: str) -> int:
 def box(text: str) -> Box:
     """Read three side lengths, or the nine numbers of three lattice vectors, one after the other."""
     numbers = _numbers(text, (3, 9), "3 side lengths, or the 9 numbers of three lattice vectors")
-    return tuple(numbers[at : at + 3] for at in (0, 3, 6)) if len(numbers) == 9 else numbers
+    return tuple(numbers[start : start + 3] for start in (0, 3, 6)) if len(numbers) == 9 else numbers
 
 
 def sides(text: str) -> tuple[float, ...]:
