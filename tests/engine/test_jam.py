@@ -14,7 +14,7 @@ from parki.engine.tree.check import check
 from parki.engine.tree.parse import parse
 from parki.engine.tree.walk import walk
 from tests.engine import kernel_cases as cases
-from tests.engine import programs
+from tests.engine.programs import drawn
 from tests.engine.test_kernels import SLOW
 
 HEAD = """import pykokkos as pk
@@ -137,10 +137,10 @@ def test_order_of_parts():
 def test_programs(seed, monkeypatch):
     """Drawn programs whose loops are all taken for loops with roots."""
     monkeypatch.setattr(module._Jam, "has_root", lambda self, s: True)
-    drawn = programs.random_program(seed)
-    tree = parse(drawn.text, name="program.py")
+    sample = drawn.random_program(seed)
+    tree = parse(sample.text, name="program.py")
     check(tree)
-    assert_same(tree, jam(tree, 3), drawn.league, drawn.fresh_args, drawn.written)
+    assert_same(tree, jam(tree, 3), sample.league, sample.fresh_args, sample.written)
 
 
 @pytest.mark.parametrize("name", [n for n, (_, real) in cases.ALL.items() if n not in SLOW and real == "double"])
