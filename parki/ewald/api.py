@@ -110,9 +110,9 @@ def plan(
     """
     with _together(options, keywords, "parki.ewald.plan"):
         points = {"targets": targets, "sources": sources}
-        resolved = EwaldOptions.resolve(options, points, ("kappa", "gradient"), **keywords)
-        found = kernels.gradient(kernels.find(kernel, kappa=kappa), gradient)
-    return make(over(Ewald(found, resolved, gradient=gradient)), targets, sources, exclude)
+        call_options = EwaldOptions.resolve(options, points, ("kappa", "gradient"), **keywords)
+        ewald_kernel = kernels.gradient(kernels.find(kernel, kappa=kappa), gradient)
+    return make(over(Ewald(ewald_kernel, call_options, gradient=gradient)), targets, sources, exclude)
 
 
 @overload
@@ -322,12 +322,12 @@ def once(
     keywords: dict[str, Any], kappa: float | None = None,
 ) -> Any:  # fmt: skip
     """Sum once by a plan of the named kernel; return the sum, in a tuple with the reports that options ask for."""
-    given = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
+    arguments = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     with _together(options, keywords, name):
-        resolved = EwaldOptions.resolve(options, {k: a for k, a in given.items() if a is not None}, **keywords)
-        method = Ewald(kernels.find(name, kappa=kappa), resolved, names=PUBLISHED)
+        call_options = EwaldOptions.resolve(options, {k: a for k, a in arguments.items() if a is not None}, **keywords)
+        method = Ewald(kernels.find(name, kappa=kappa), call_options, names=PUBLISHED)
     dens, normals = (*strengths, None)[:2]
-    reports = (resolved.return_walltime, resolved.return_params, resolved.return_error)
+    reports = (call_options.return_walltime, call_options.return_params, call_options.return_error)
     return sum_once(over(method), (trg, src), dens, normals, reports)
 
 

@@ -23,8 +23,8 @@ MOST_SUMS = 64  # numbers per target, at most, that the near field holds in regi
 
 def points(name: str, x: Any, options: EwaldOptions) -> Array:
     """Check points in the caller's coordinates."""
-    free = [axis for axis, on in enumerate(options.periodic) if not on]
-    return arrays.points(name, x, options.sides, options.layout, free)
+    axes = [axis for axis, is_periodic in enumerate(options.periodic) if not is_periodic]
+    return arrays.points(name, x, options.sides, options.layout, axes)
 
 
 def precision(dtype: str, options: EwaldOptions) -> None:
@@ -63,12 +63,12 @@ class NetDensity(NamedTuple):
         return cls(values, float(scaling.largest(rows).max(initial=0.0)), rows.shape[-1])
 
 
-def warn_of_net(kernel: Kernel, periodicity: int, dtype: np.dtype, found: NetDensity) -> None:
+def warn_of_net(kernel: Kernel, periodicity: int, dtype: np.dtype, net_density: NetDensity) -> None:
     """Warn of a net charge or force in a box that is periodic in all directions."""
-    kind, net = kernel.net, found.values
-    if kind is None or periodicity != 3 or not found.n:
+    kind, net = kernel.net, net_density.values
+    if kind is None or periodicity != 3 or not net_density.n:
         return
-    if not np.abs(net).max() > NEUTRAL[dtype.name] * found.n * found.largest:
+    if not np.abs(net).max() > NEUTRAL[dtype.name] * net_density.n * net_density.largest:
         return
     total = ", ".join(f"{value:.6g}" for value in net[np.abs(net).max(axis=1).argmax()])
     text = f"periodicity is 3 and the total {kind.name} is {total}: {kind.convention} (Boxes and conventions)"
@@ -87,8 +87,8 @@ def place(options: EwaldOptions, kernel: Kernel, names: tuple[str, ...], trg: Ar
         place = geometry.of_box(options.box, options.periodic, scaled)
     side = max(place.box)
     if kernel.scaled(place.power, src.dtype.name).kappa * side > STEEPEST:
-        most = STEEPEST / place.outer(side)
-        raise ValueError(f"kappa is {kernel.kappa:g}; expected at most {most:g}, {STEEPEST:g} over the longest side.")
+        limit = STEEPEST / place.outer(side)
+        raise ValueError(f"kappa is {kernel.kappa:g}; expected at most {limit:g}, {STEEPEST:g} over the longest side.")
     return place
 
 
@@ -96,18 +96,18 @@ def _check_resolved(tolerance: float, side: float, power: int, names: tuple[str,
     """Raise if points are so close for their extent that moving them to a corner of the box loses their distances."""
     if trg.dtype == np.float32 or not (trg.shape[1] and src.shape[1]):
         return
-    apart, lost = scaling.nearest(trg, src, power), 2 * float(np.finfo(float).eps) * side
-    if 0 < apart * tolerance < lost:
+    distance, precision = scaling.nearest(trg, src, power), 2 * float(np.finfo(float).eps) * side
+    if 0 < distance * tolerance < precision:
         raise ValueError(
-            f"{names[0]} and {names[1]} extend {side / apart:.2g} times as far as their close points are apart, which "
-            f"a grid around all does not resolve to a tolerance of {tolerance:g}; expected points without distant "
-            "ones. parki.treecode and parki.fmm take them."
+            f"{names[0]} and {names[1]} extend {side / distance:.2g} times as far as their close points are apart, "
+            f"which a grid around all does not resolve to a tolerance of {tolerance:g}; expected points without "
+            "distant ones. parki.treecode and parki.fmm take them."
         )
 
 
 def most_rhs(kernel: Kernel, grid_bytes: int) -> int:
     """Return the largest number of right-hand sides at once, a power of two; `grid_bytes` is the grid of one."""
-    most = MOST_RHS
-    while most > 1 and (most * grid_bytes > GRID_BYTES or most * kernel.result > MOST_SUMS):
-        most //= 2
-    return most
+    count = MOST_RHS
+    while count > 1 and (count * grid_bytes > GRID_BYTES or count * kernel.result > MOST_SUMS):
+        count //= 2
+    return count

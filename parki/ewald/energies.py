@@ -39,24 +39,24 @@ class Energies:
 
     def outer(self, problem: EwaldProblem) -> Place:
         """Return the points in the caller's unit of length, and their cell."""
-        at = problem.geometry
-        y = scaling.times(problem.sources, -at.power)
-        x = y if problem.same else scaling.times(problem.targets, -at.power)
-        frame = None if at.frame is None else np.array(at.frame)
-        return Place(x, y, left_out.vectors_of(problem.cell, at.power), frame)
+        geometry = problem.geometry
+        y = scaling.times(problem.sources, -geometry.power)
+        x = y if problem.same else scaling.times(problem.targets, -geometry.power)
+        frame = None if geometry.frame is None else np.array(geometry.frame)
+        return Place(x, y, left_out.vectors_of(problem.cell, geometry.power), frame)
 
     def refined(
-        self, problem: EwaldProblem, choice: Any, density: Density, whole: Array, rows: Array
+        self, problem: EwaldProblem, choice: Any, density: Density, norms: Array, rows: Array
     ) -> tuple[Self, Any] | None:
         """Return the choice for a sum that is smaller than the estimates assume; None if the old choice suffices."""
-        asked, p = choice.question, choice.parameters
-        found = measured.sizes(asked, p, problem.power, density, rows)
-        was = asked.sizes or (1.0,) * len(found)
-        if all(new > exclusions.ENOUGH * old for new, old in zip(found, was, strict=True)):
+        question, p = choice.question, choice.parameters
+        sizes = measured.sizes(question, p, problem.power, density, rows)
+        old_sizes = question.sizes or (1.0,) * len(sizes)
+        if all(new > exclusions.ENOUGH * old for new, old in zip(sizes, old_sizes, strict=True)):
             return None
-        least = tuple(min(exclusions.rounded(new), old) for new, old in zip(found, was, strict=True))
-        asked = replace(asked, sizes=least)
-        return self, replace(choice, question=asked, parameters=choose.parameters(asked))
+        new_sizes = tuple(min(exclusions.rounded(new), old) for new, old in zip(sizes, old_sizes, strict=True))
+        question = replace(question, sizes=new_sizes)
+        return self, replace(choice, question=question, parameters=choose.parameters(question))
 
     def serves_energies(self, problem: EwaldProblem, stress: bool) -> bool:
         """Tell whether this sum gives energies and forces, and the `stress` if that is asked for, to the tolerance."""

@@ -22,7 +22,7 @@ def require(question: Question, p: Parameters, options: EwaldOptions) -> None:
         _require(question.space, p, options, math.prod(p.grid) * p.kernel.components * p.itemsizes[1])
 
 
-def require_steps(made: SumSteps, options: EwaldOptions) -> None:
+def require_steps(sum_steps: SumSteps, options: EwaldOptions) -> None:
     """Raise if the arrays of steps take more memory of the host than is free.
 
     The sorted points are counted with a plan's first right-hand side.
@@ -32,17 +32,17 @@ def require_steps(made: SumSteps, options: EwaldOptions) -> None:
     MemoryError
         Naming the bytes needed and free, and the options that lower them.
     """
-    shared = made.points.nbytes if made.rhs > 1 else 0
-    _require(made.space, made.p, options, made.steps.nbytes(made.far.transforms.size) - shared)
+    shared = sum_steps.points.nbytes if sum_steps.rhs > 1 else 0
+    _require(sum_steps.space, sum_steps.p, options, sum_steps.steps.nbytes(sum_steps.far.transforms.size) - shared)
 
 
-def _require(space: Space, p: Parameters, options: EwaldOptions, needed: float) -> None:
+def _require(space: Space, p: Parameters, options: EwaldOptions, nbytes: float) -> None:
     if not space.own_memory:
-        memory.require(needed, f"a plan with the grid {' × '.join(str(m) for m in p.grid)}", _advice(options))
+        memory.require(nbytes, f"a plan with the grid {' × '.join(str(m) for m in p.grid)}", _advice(options))
 
 
 def _advice(options: EwaldOptions) -> str:
-    named = next((name for name in ("cell_size", "rc") if getattr(options, name) is not None), None)
-    if named:
-        return f"A larger {named}, or None to have rc chosen, or a larger tolerance takes less."
+    option = next((name for name in ("cell_size", "rc") if getattr(options, name) is not None), None)
+    if option:
+        return f"A larger {option}, or None to have rc chosen, or a larger tolerance takes less."
     return "A larger tolerance or a larger rc takes less."

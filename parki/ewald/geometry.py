@@ -75,32 +75,32 @@ class Geometry:
             x = self._within_walls(name, x)
         if not (self.periodicity and x.shape[1]):
             return x, 0.0
-        along, sides = x[: self.periodicity], np.array(self.box[: self.periodicity])
-        low, high = to_host(xp.stack([along.min(axis=1), along.max(axis=1)])).astype(float)
+        coordinates, sides = x[: self.periodicity], np.array(self.box[: self.periodicity])
+        low, high = to_host(xp.stack([coordinates.min(axis=1), coordinates.max(axis=1)])).astype(float)
         if (low >= 0).all() and (high < np.array(sides, x.dtype)).all():
             return x, 0.0
-        reach, most = np.maximum(-low, high), FARTHEST[x.dtype.name]
-        if (reach > most * sides).any():
+        reach, limit = np.maximum(-low, high), FARTHEST[x.dtype.name]
+        if (reach > limit * sides).any():
             raise ValueError(
-                f"{name} has points {(reach / sides).max():.3g} boxes away; expected at most {most:g} in {x.dtype}, "
+                f"{name} has points {(reach / sides).max():.3g} boxes away; expected at most {limit:g} in {x.dtype}, "
                 "beyond which rounding leaves their place in the box unknown. Wrap them into the box."
             )
         return wrapped(x, self.box[: self.periodicity], self.skew or STRAIGHT), float(reach.max())
 
     def _within_walls(self, name: str, x: Array) -> Array:
         """Return points (3, N) clipped to the box along free directions; raise if some are outside beyond rounding."""
-        xp, free = module_of(x), slice(self.periodicity, 3)
-        sides = xp.asarray(np.array(self.box[free], x.dtype))[:, None]
+        xp, axes = module_of(x), slice(self.periodicity, 3)
+        sides = xp.asarray(np.array(self.box[axes], x.dtype))[:, None]
         margin = 8 * np.finfo(x.dtype).eps * max(self.box)
-        beyond = to_host(((x[free] < -margin) | (x[free] > sides + margin)).any(axis=0))
-        if beyond.any():
+        mask = to_host(((x[axes] < -margin) | (x[axes] > sides + margin)).any(axis=0))
+        if mask.any():
             raise ValueError(
-                f"{name} has {int(beyond.sum())} points outside the box, which is not periodic along "
-                f"{3 - self.periodicity} of its vectors (first: index {int(beyond.argmax())}). Move them into it, or "
+                f"{name} has {int(mask.sum())} points outside the box, which is not periodic along "
+                f"{3 - self.periodicity} of its vectors (first: index {int(mask.argmax())}). Move them into it, or "
                 "take a larger box."
             )
         x = x.copy()
-        x[free] = xp.clip(x[free], 0, sides)
+        x[axes] = xp.clip(x[axes], 0, sides)
         return x
 
     def inner(self, length: float) -> float:
@@ -155,32 +155,32 @@ def of_cell(cell: np.ndarray, periodic: tuple[bool, bool, bool] = (True, True, T
     a = a - np.round(a[2] / c[2]) * c * (count == 3)
     skew = float(a[1]) * (count > 1), float(a[2]) * (count == 3), float(b[2]) * (count == 3)
     sides = (float(a[0]), float(b[1]), float(c[2]))
-    turned = None if np.allclose(frame, np.eye(3), rtol=0, atol=1e-15) else tuple(map(tuple, frame.tolist()))
-    skewed = any(abs(t) > 1e-14 * max(sides) for t in skew)
-    return Geometry(sides, count, turned, None, skew if skewed else None, power, count < 3)
+    rotation = None if np.allclose(frame, np.eye(3), rtol=0, atol=1e-15) else tuple(map(tuple, frame.tolist()))
+    is_skewed = any(abs(t) > 1e-14 * max(sides) for t in skew)
+    return Geometry(sides, count, rotation, None, skew if is_skewed else None, power, count < 3)
 
 
 def _short(vectors: np.ndarray) -> np.ndarray:
     """Return short vectors of the same lattice, by subtracting multiples of one from another while this shortens it."""
-    changed = True
-    while changed:
-        changed = False
+    has_changed = True
+    while has_changed:
+        has_changed = False
         for i, j in itertools.permutations(range(len(vectors)), 2):
             times = np.round(vectors[i] @ vectors[j] / (vectors[j] @ vectors[j]) * (1 - 1e-12))
             if times:
                 vectors[i] -= times * vectors[j]
-                changed = True
+                has_changed = True
     return vectors
 
 
 def around(*clouds: Array, scaled: bool = True) -> Geometry:
     """Return the geometry of points in free space: a box around all of them, also around points in a plane."""
-    some = [x for x in clouds if x.shape[1]]
-    if not some:
+    point_sets = [x for x in clouds if x.shape[1]]
+    if not point_sets:
         return Geometry((1.0, 1.0, 1.0), 0)
-    power = scaling.exponent(2.0 * scaling.extent(*some)) if scaled else 0
-    low = scaling.times(np.min([to_host(x.min(axis=1)) for x in some], axis=0).astype(float), power)
-    high = scaling.times(np.max([to_host(x.max(axis=1)) for x in some], axis=0).astype(float), power)
+    power = scaling.exponent(2.0 * scaling.extent(*point_sets)) if scaled else 0
+    low = scaling.times(np.min([to_host(x.min(axis=1)) for x in point_sets], axis=0).astype(float), power)
+    high = scaling.times(np.max([to_host(x.max(axis=1)) for x in point_sets], axis=0).astype(float), power)
     sides = np.maximum(high - low, 1e-3 * (high - low).max())
     sides = np.where(sides > 0, sides, 1.0)
     # Rounding of points minus the corner must stay inside.
@@ -196,5 +196,5 @@ def directions(p: "Parameters", v: Array) -> Array:
     """Return vectors ``(3, N)`` in lattice coordinates, whose derivatives are those along the lattice vectors."""
     t01, t02, t12 = (v.dtype.type(t) for t in p.skew)
     l0, l1 = (v.dtype.type(side) for side in p.box[:2])
-    along = v[1] - v[0] * (t01 / l0)
-    return module_of(v).stack([v[0], along, v[2] - v[0] * (t02 / l0) - along * (t12 / l1)])
+    second = v[1] - v[0] * (t01 / l0)
+    return module_of(v).stack([v[0], second, v[2] - v[0] * (t02 / l0) - second * (t12 / l1)])

@@ -176,8 +176,8 @@ class Kernel(Pair):
 
 def _kernel(name: str | Pair, *parts: Any, **options: Any) -> Kernel:
     """Return the kernel of a pair, or of its name, with the parts of its Ewald sum."""
-    given = pairs.PAIRS[name] if isinstance(name, str) else name
-    pair = {f.name: getattr(given, f.name) for f in fields(Pair)}
+    base = pairs.PAIRS[name] if isinstance(name, str) else name
+    pair = {f.name: getattr(base, f.name) for f in fields(Pair)}
     return Kernel(*(pair.pop(f) for f in ("name", "dens", "result", "pair")), *parts, **pair, **options)
 
 
@@ -263,22 +263,22 @@ SLOPES: dict[str, dict[bool | str, Kernel]] = {
 }
 
 
-def gradient(kernel: Kernel, wanted: Any) -> Kernel:
-    """Return the kernel of a sum, of a sum with its gradient, or of the gradient alone, as `wanted`.
+def gradient(kernel: Kernel, request: Any) -> Kernel:
+    """Return the kernel of a sum, of a sum with its gradient, or of the gradient alone, as `request`.
 
     Raises
     ------
     ValueError
         For another value than False, True and "only", and for a kernel whose gradient is not known.
     """
-    check_choice("gradient", wanted, (False, True, "only"))
-    if not wanted:
+    check_choice("gradient", request, (False, True, "only"))
+    if not request:
         return kernel
-    known = SLOPES.get(kernel.name, {}) if known_to_parki(kernel) else {}
-    if wanted not in known:
-        able = ", ".join(repr(name) for name, both in SLOPES.items() if wanted in both)
-        raise ValueError(f"{kernel} has no gradient={wanted!r} in Ewald sums; expected one of {able}.")
-    return replace(known[wanted], parameters=kernel.parameters)
+    slopes = SLOPES.get(kernel.name, {}) if known_to_parki(kernel) else {}
+    if request not in slopes:
+        names = ", ".join(repr(name) for name, variants in SLOPES.items() if request in variants)
+        raise ValueError(f"{kernel} has no gradient={request!r} in Ewald sums; expected one of {names}.")
+    return replace(slopes[request], parameters=kernel.parameters)
 
 
 def known_to_parki(kernel: Kernel) -> bool:

@@ -111,8 +111,8 @@ class Ewald(Energies):
         A GPU keeps working while the next launches are made.  Its phases are timed, by waiting for each, only if
         `return_walltime` or `verbose` is set.
         """
-        timed = self.options.return_walltime or self.options.verbose
-        wait = spaces.waiter(self.space) if timed else None
+        is_timed = self.options.return_walltime or self.options.verbose
+        wait = spaces.waiter(self.space) if is_timed else None
         grid = int(np.prod(choice.parameters.grid))
         return WallTime(problem.n_sources, problem.n_targets, grid, wait=wait)
 
@@ -126,9 +126,9 @@ class Ewald(Energies):
         options, (trg, src) = self.options, self.names[:2]
         on_gpu = arrays.on_gpu(**{trg: targets, src: sources}) is not None
         if (count := sum(options.periodic)) not in self.kernel.periodicities:
-            listed = " or ".join(str(n) for n in self.kernel.periodicities)
+            text = " or ".join(str(n) for n in self.kernel.periodicities)
             raise ValueError(
-                f"periodicity is {count} and the kernel is {self.kernel}; expected {listed} for this kernel."
+                f"periodicity is {count} and the kernel is {self.kernel}; expected {text} for this kernel."
             )
         x = checks.points(trg, targets, options)
         y = x if targets is sources else checks.points(src, sources, options)
@@ -153,13 +153,13 @@ class Ewald(Energies):
         method = self if box is None else replace(self, options=EwaldOptions.resolve(self.options, box=box))
         if box is not None and self.options.box is not None and np.array_equal(method.options.box, self.options.box):
             method, box = self, None  # the same box: arrays stay
-        given = moving.checked(method, arguments, points)
-        if box is not None or moving.left(method.options, old, given):
+        moved_points = moving.checked(method, arguments, points)
+        if box is not None or moving.left(method.options, old, moved_points):
             outer = old.outer or (None, None)
-            x, y = (a if a is not None else b for a, b in zip(given, outer, strict=True))
+            x, y = (a if a is not None else b for a, b in zip(moved_points, outer, strict=True))
             return method, method._problem(x, y, old.on_gpu)
         return self, moving.within(
-            old, full, self.names, given, spaces.array_module(self.space), self.options.box is None
+            old, full, self.names, moved_points, spaces.array_module(self.space), self.options.box is None
         )
 
     def in_place(self, old: EwaldProblem, new: EwaldProblem) -> bool:
@@ -175,14 +175,14 @@ class Ewald(Energies):
         """
         if self.options.box is None or self.options.rc is not None:
             return None
-        found = moving.stretched(old, new, choice.parameters, choice.edges)
-        return None if found is None else replace(choice, parameters=found)
+        parameters = moving.stretched(old, new, choice.parameters, choice.edges)
+        return None if parameters is None else replace(choice, parameters=parameters)
 
     def rearrange(self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure, times: WallTime) -> None:
         """Move the points of a structure within its arrays."""
         with times.phase("cell_list"):
-            same = problem.targets is problem.sources
-            structure.points.move(None if same else problem.targets, problem.sources)
+            is_same = problem.targets is problem.sources
+            structure.points.move(None if is_same else problem.targets, problem.sources)
         structure.points.wrapped_from(max(problem.reach))
         self._count(choice, structure.points, times)
 
@@ -196,31 +196,33 @@ class Ewald(Energies):
             If the grid would take more memory of the host than is free.
         """
         options, space = self.options, self.space
-        asked = question(self.kernel, options, space, problem)
-        parameters = choose.parameters(asked)
-        estimate.require(asked, parameters, options)
-        choice = self.choice(problem, asked, parameters, variants.choose(space, problem.dtype.name, options))
+        sum_question = question(self.kernel, options, space, problem)
+        parameters = choose.parameters(sum_question)
+        estimate.require(sum_question, parameters, options)
+        choice = self.choice(problem, sum_question, parameters, variants.choose(space, problem.dtype.name, options))
         if not (options.tune and problem.n_targets and problem.n_sources):
             return choice
-        tuned = tuning.tune(self.bench(problem, asked))
-        return replace(choice, parameters=tuned.choice.parameters, variants=tuned.choice.variants, tuned=tuned)
+        result = tuning.tune(self.bench(problem, sum_question))
+        return replace(choice, parameters=result.choice.parameters, variants=result.choice.variants, tuned=result)
 
-    def choice(self, problem: EwaldProblem, asked: Question, parameters: Parameters, chosen: Variants) -> EwaldChoice:
+    def choice(
+        self, problem: EwaldProblem, sum_question: Question, parameters: Parameters, selection: Variants
+    ) -> EwaldChoice:
         """Return the choice of given parameters and variants."""
         place = problem.geometry
         lengths = tuple(place.outer(edge) for edge in params.edges(place.box, place.skew))
-        return EwaldChoice(asked, parameters, chosen, edges=lengths)
+        return EwaldChoice(sum_question, parameters, selection, edges=lengths)
 
-    def bench(self, problem: EwaldProblem, asked: Question) -> Bench:
+    def bench(self, problem: EwaldProblem, sum_question: Question) -> Bench:
         """Return the bench that measures this sum with other parameters."""
 
         def make(options: EwaldOptions, parameters: Parameters) -> Plan[Any]:
-            chosen = variants.choose(self.space, problem.dtype.name, options)
+            selection = variants.choose(self.space, problem.dtype.name, options)
             method = replace(self, options=options, served=True)
-            return Plan(method, problem, self.choice(problem, asked, parameters, chosen))
+            return Plan(method, problem, self.choice(problem, sum_question, parameters, selection))
 
         xp = spaces.array_module(self.space) if problem.on_gpu else np
-        return Bench(asked, self.options, make, xp, problem.power, problem.same)
+        return Bench(sum_question, self.options, make, xp, problem.power, problem.same)
 
     # Stages -----------------------------------------------------------------------------------------------------------
     def arrange(
@@ -229,14 +231,14 @@ class Ewald(Energies):
         """Compile the first stages and sort the points, or take over stages that are no longer in use."""
         stages = idle.take(self._key(problem, choice))
         steps = self._compiled(problem, choice, 1) if stages is None else None
-        same = problem.same
+        is_same = problem.same
         with times.phase("cell_list"):
             if stages is None:
                 x, y = problem.targets, problem.sources
-                points = Points(choice.parameters, y if same else x, y, self.space, choice.variants)
+                points = Points(choice.parameters, y if is_same else x, y, self.space, choice.variants)
             else:
                 points = stages.points
-                points.move(None if same else problem.targets, problem.sources)
+                points.move(None if is_same else problem.targets, problem.sources)
         points.wrapped_from(max(problem.reach))
         self._count(choice, points, times)
         return choice, EwaldStructure(points, steps, stages)
@@ -244,8 +246,8 @@ class Ewald(Energies):
     def _key(self, problem: EwaldProblem, choice: EwaldChoice) -> Hashable:
         """Return the facts that stages depend on."""
         o, counts = self.options, (problem.n_targets, problem.n_sources, problem.same)
-        chosen = choice.parameters, choice.variants, problem.geometry, self.space, spaces.workers(self.space)
-        return (*chosen, counts, o.layout, o.fft_type, o.transform(), o.graph)
+        facts = choice.parameters, choice.variants, problem.geometry, self.space, spaces.workers(self.space)
+        return (*facts, counts, o.layout, o.fft_type, o.transform(), o.graph)
 
     def place(
         self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure, rhs: int, times: WallTime
@@ -292,8 +294,8 @@ class Ewald(Energies):
     def _count(self, choice: EwaldChoice, points: Points, times: WallTime) -> None:
         if self.options.return_walltime:
             sides = points.targets, points.sources
-            counted = work.count(choice.parameters, choice.variants, *sides, self.options.fft_type != "C2C")
-            times.take(counted.flop, counted.mop, counted.pairs, counted.values)
+            sum_work = work.count(choice.parameters, choice.variants, *sides, self.options.fft_type != "C2C")
+            times.take(sum_work.flop, sum_work.mop, sum_work.pairs, sum_work.values)
 
     def most_rhs(self, choice: EwaldChoice, structure: EwaldStructure) -> int:
         """Return the largest number of right-hand sides at once."""
@@ -321,18 +323,18 @@ class Ewald(Energies):
         self, problem: EwaldProblem, choice: EwaldChoice, kernel: str
     ) -> tuple[Self, EwaldProblem, EwaldChoice | None]:
         """Return method, problem and, if they can be reused, parameters of a kernel's sum from targets to sources."""
-        own = kernel == self.kernel.name
-        kernel = self.kernel if own else KERNELS[kernel]
-        method = replace(self, kernel=kernel, served=True, gradient=self.gradient if own else False)
+        is_same = kernel == self.kernel.name
+        kernel = self.kernel if is_same else KERNELS[kernel]
+        method = replace(self, kernel=kernel, served=True, gradient=self.gradient if is_same else False)
         method = replace(method, options=quiet(self.options, graph=self.options.graph))
-        turned, p = problem.transposed(), choice.parameters
+        transpose, p = problem.transposed(), choice.parameters
         if not p.serves(kernel):
-            return method, turned, None
-        asked = question(kernel, self.options, self.space, turned, measured=False)
+            return method, transpose, None
+        sum_question = question(kernel, self.options, self.space, transpose, measured=False)
         p = replace(p, kernel=kernel.scaled(problem.power))
-        return method, turned, replace(choice, question=asked, parameters=p, tuned=None)
+        return method, transpose, replace(choice, question=sum_question, parameters=p, tuned=None)
 
-    def reference(self, problem: EwaldProblem, choice: EwaldChoice, chosen: Array, density: Density) -> np.ndarray:
+    def reference(self, problem: EwaldProblem, choice: EwaldChoice, index: Array, density: Density) -> np.ndarray:
         """Return the sum at chosen targets by another method, in double precision: ``(rhs, components, n)``.
 
         In free space the reference is the direct sum over all pairs.  Otherwise it is a sum with the other split, a
@@ -340,7 +342,7 @@ class Ewald(Energies):
         """
         xp, wide = spaces.array_module(self.space), np.float64
         trg, src = (a.astype(wide) for a in (problem.targets, problem.sources))
-        trg = trg[:, xp.asarray(chosen)]
+        trg = trg[:, xp.asarray(index)]
         values, axes = density.values.astype(wide), density.normals
         axes = None if axes is None else axes.astype(wide)
         if problem.geometry.periodicity == 0:

@@ -20,16 +20,16 @@ Moved = tuple[Array | None, Array | None]  # targets and sources, None for point
 def checked(method: Any, arguments: Arguments, points: tuple[Any, Any]) -> Moved:
     """Return checked targets and sources of a move, one array if they are the same."""
     (trg, src), (targets, sources), options = method.names[:2], points, method.options
-    free = [axis for axis, on in enumerate(options.periodic) if not on]
-    y = None if sources is None else arguments.points(src, sources, options.sides, free)
-    x = y if targets is sources else None if targets is None else arguments.points(trg, targets, options.sides, free)
+    axes = [axis for axis, is_periodic in enumerate(options.periodic) if not is_periodic]
+    y = None if sources is None else arguments.points(src, sources, options.sides, axes)
+    x = y if targets is sources else None if targets is None else arguments.points(trg, targets, options.sides, axes)
     return x, y
 
 
 def left(options: EwaldOptions, old: EwaldProblem, points: Moved) -> bool:
     """Tell whether points have left the box that was made around the old ones."""
-    there = [a for a in points if a is not None and a.shape[1]]
-    return options.box is None and not all(checks.inside(old.geometry, a) for a in there)
+    point_sets = [a for a in points if a is not None and a.shape[1]]
+    return options.box is None and not all(checks.inside(old.geometry, a) for a in point_sets)
 
 
 def within(
@@ -37,26 +37,26 @@ def within(
 ) -> EwaldProblem:
     """Return the problem of points in the old box; `grows` is True if that box was made around the points."""
     place, (x, y) = old.geometry, points
-    same = x is y
+    is_same = x is y
     inner, reach = [], list(old.reach)
     for i, (name, a) in enumerate(zip(names[:2], points, strict=True)):
-        if i == 0 and same:
+        if i == 0 and is_same:
             continue
-        wrapped = None
+        inner_points = None
         if a is not None:
-            wrapped, reach[i] = place.points(name, xp.asarray(a))
-        inner.append(wrapped)
-    if same:
+            inner_points, reach[i] = place.points(name, xp.asarray(a))
+        inner.append(inner_points)
+    if is_same:
         inner, reach[0] = inner * 2, 0.0
     counts = [n if a is None else a.shape[1] for a, n in zip(points, (old.n_targets, old.n_sources), strict=True)]
     if counts != [old.n_targets, old.n_sources] and any(a is None for a in points):
-        kept = full()
-        inner = [b if a is None else a for a, b in zip(inner, (kept.targets, kept.sources), strict=True)]
+        problem = full()
+        inner = [b if a is None else a for a, b in zip(inner, (problem.targets, problem.sources), strict=True)]
     outer = None
-    if grows and not same:
+    if grows and not is_same:
         outer = tuple(b if a is None else a.copy() for a, b in zip(points, old.outer or (None, None), strict=True))
-    whole = same or (old.same and x is None)
-    return EwaldProblem(*inner, *counts, whole, old.dtype, old.on_gpu, place, tuple(reach), outer)
+    one_set = is_same or (old.same and x is None)
+    return EwaldProblem(*inner, *counts, one_set, old.dtype, old.on_gpu, place, tuple(reach), outer)
 
 
 def stretched(
@@ -66,10 +66,10 @@ def stretched(
 
     `edges`, in the caller's unit, are those for which the parameters were chosen.
     """
-    was, now = old.geometry, new.geometry
+    old_geometry, new_geometry = old.geometry, new.geometry
     counts = [(p.n_targets, p.n_sources, p.same, p.geometry.periodicity, p.geometry.skew is None) for p in (old, new)]
-    there = params.edges(now.box, now.skew)
-    apart = [b / now.inner(a) for a, b in zip(edges, there, strict=True)]
-    if counts[0] != counts[1] or not all(1 / STRETCHED < each < STRETCHED for each in apart):
+    new_edges = params.edges(new_geometry.box, new_geometry.skew)
+    ratios = [b / new_geometry.inner(a) for a, b in zip(edges, new_edges, strict=True)]
+    if counts[0] != counts[1] or not all(1 / STRETCHED < ratio < STRETCHED for ratio in ratios):
         return None
-    return parameters.scaled(now.power - was.power).stretched(now.box, now.skew)
+    return parameters.scaled(new_geometry.power - old_geometry.power).stretched(new_geometry.box, new_geometry.skew)

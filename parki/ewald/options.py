@@ -40,19 +40,19 @@ def named(value: str | int) -> bool:
     return not isinstance(value, PublishedText | PublishedCount) and value != "AUTO"
 
 
-def named_option(default: str | None, *allowed: str | None, kw_only: bool = False) -> Any:
+def named_option(default: str | None, *names: str | None, kw_only: bool = False) -> Any:
     """Return the field of an option whose value is one of these names, in upper or lower case."""
-    return option(default, spelled(*allowed), choices=allowed, kw_only=kw_only)
+    return option(default, spelled(*names), choices=names, kw_only=kw_only)
 
 
-def variant(published: str, *allowed: str) -> Any:
+def variant(published: str, *names: str) -> Any:
     """Return the field of a kernel's variant, with the published default."""
-    choose = spelled("AUTO", *allowed)
+    spell = spelled("AUTO", *names)
 
     def check(name: str, value: Any) -> Any:
-        return value if isinstance(value, PublishedText) else choose(name, value)
+        return value if isinstance(value, PublishedText) else spell(name, value)
 
-    return option(PublishedText(published), check, choices=("AUTO", *allowed))
+    return option(PublishedText(published), check, choices=("AUTO", *names))
 
 
 def required_share(name: str, value: Any) -> Any:
@@ -198,14 +198,14 @@ class EwaldOptions:
 
     @classmethod
     def resolve(
-        cls, options: Self | None = None, given: Mapping[str, Any] | None = None, more: Sequence[str] = (), /,
-        **keywords: Any,
+        cls, options: Self | None = None, arguments: Mapping[str, Any] | None = None,
+        other_names: Sequence[str] = (), /, **keywords: Any,
     ) -> Self:  # fmt: skip
         """Return a checked copy of `options` with `keywords` in place of its values.
 
         In the copy `box` is None, a tuple of floats, or a 3 × 3 array; `periodicity` is a tuple of three booleans;
-        `execution_space` is a space with the wanted number of threads, which follows the arrays of the call, `given` by
-        name, unless it is named.  Other arguments of the call, `more`, may be meant by an unknown keyword.
+        `execution_space` is a space with the wanted number of threads, which follows the call's arrays, `arguments` by
+        name, unless it is named.  Other arguments of the call, `other_names`, may be meant by an unknown keyword.
 
         Raises
         ------
@@ -219,22 +219,22 @@ class EwaldOptions:
                 f"options is a {type(options).__name__}; expected EwaldOptions. "
                 "Pass single options as keywords: box=(1, 1, 1), tolerance=1e-6."
             )
-        known = [field.name for field in dataclasses.fields(cls)]
+        field_names = [field.name for field in dataclasses.fields(cls)]
         for name in keywords:
-            if name not in known:
-                advice = spelling.advice(name, (*known, *more)) or f"Options are {', '.join(known)}."
+            if name not in field_names:
+                advice = spelling.advice(name, (*field_names, *other_names)) or f"Options are {', '.join(field_names)}."
                 raise TypeError(f"unknown option {name!r}. {advice}")
-        merged = cls(**keywords) if options is None else dataclasses.replace(options, **keywords)
-        if merged.box is not None:
-            box = np.array(merged.box, np.float64)
-            merged.box = box if box.ndim == 2 and not _rectangular(box) else tuple(_check_box(box, merged.periodic))
-        merged.periodicity = merged.periodic
-        space = _space(merged.execution_space, merged.threads, given or {})
-        merged.execution_space = dataclasses.replace(space, engine=merged.engine or space.engine)
-        fft.choose(merged.transform(), merged.execution_space.own_memory)
-        if merged.graph:
-            _check_graph(merged.execution_space)
-        return merged
+        result = cls(**keywords) if options is None else dataclasses.replace(options, **keywords)
+        if result.box is not None:
+            box = np.array(result.box, np.float64)
+            result.box = box if box.ndim == 2 and not _rectangular(box) else tuple(_check_box(box, result.periodic))
+        result.periodicity = result.periodic
+        space = _space(result.execution_space, result.threads, arguments or {})
+        result.execution_space = dataclasses.replace(space, engine=result.engine or space.engine)
+        fft.choose(result.transform(), result.execution_space.own_memory)
+        if result.graph:
+            _check_graph(result.execution_space)
+        return result
 
     @property
     def sides(self) -> tuple[float, float, float] | None:
@@ -246,7 +246,7 @@ class EwaldOptions:
         """Return the mask of periodic axes."""
         if isinstance(self.periodicity, numbers.Integral):
             return tuple(axis < self.periodicity for axis in range(3))
-        return tuple(bool(on) for on in self.periodicity)
+        return tuple(bool(flag) for flag in self.periodicity)
 
     def transform(self) -> str | None:
         """Return the named library of transforms, a key of `parki.fft.BACKENDS`.
@@ -284,7 +284,9 @@ class EwaldOptions:
             raise ValueError(
                 f"{named_radius} is {value!r} and tune is True; expected at most one of them: tune sets rc."
             )
-        shortest = min((side for side, on in zip(sides, self.periodic, strict=True) if on), default=math.inf)
+        shortest = min(
+            (side for side, is_periodic in zip(sides, self.periodic, strict=True) if is_periodic), default=math.inf
+        )
         if self.rc is not None and self.rc > shortest:
             raise ValueError(
                 f"rc is {self.rc!r}, longer than the shortest periodic side of the box, {shortest:.6g}; expected "
@@ -297,10 +299,10 @@ class EwaldOptions:
             )
 
 
-def quiet(options: EwaldOptions, **others: Any) -> EwaldOptions:
-    """Return options of a sum that serves another one, with `others` in place of their values."""
+def quiet(options: EwaldOptions, **values: Any) -> EwaldOptions:
+    """Return options of a sum that serves another one, with `values` in place of its values."""
     flags = ("return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
-    return dataclasses.replace(options, **(dict.fromkeys(flags, False) | others))
+    return dataclasses.replace(options, **(dict.fromkeys(flags, False) | values))
 
 
 def _number(value: Any) -> float:
@@ -310,10 +312,10 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _space(asked: Any, threads: int | None, given: Mapping[str, Any]) -> spaces.Space:
-    if asked is not None and not isinstance(asked, str | spaces.Space):
-        raise ValueError(f"execution_space is {asked!r}; expected a name such as 'OpenMP', a space, or None.")
-    return space_of(asked, None if threads is None else int(threads), **given)
+def _space(execution_space: Any, threads: int | None, arguments: Mapping[str, Any]) -> spaces.Space:
+    if execution_space is not None and not isinstance(execution_space, str | spaces.Space):
+        raise ValueError(f"execution_space is {execution_space!r}; expected a name such as 'OpenMP', a space, or None.")
+    return space_of(execution_space, None if threads is None else int(threads), **arguments)
 
 
 def _check_graph(space: spaces.Space) -> None:
@@ -325,7 +327,7 @@ def _check_graph(space: spaces.Space) -> None:
 
 def _check_periodicity(value: Any) -> None:
     if isinstance(value, list | tuple | np.ndarray) and len(value) == 3:
-        if all(isinstance(on, bool | np.bool_) for on in value):
+        if all(isinstance(flag, bool | np.bool_) for flag in value):
             return
     elif not isinstance(value, list | tuple | np.ndarray) and _number(value) in (0, 1, 2, 3):
         return
@@ -366,7 +368,9 @@ def _check_cell(box: Any, cell: np.ndarray, periodic: tuple[bool, bool, bool]) -
     edges = np.linalg.norm(cell, axis=1)
     if abs(np.linalg.det(cell)) <= 1e-6 * np.prod(edges):
         raise ValueError(f"box is {box!r}, whose lattice vectors lie in a plane; expected a cell with a volume.")
-    angles = np.abs(cell @ cell.T)[[not on for on in periodic]] / np.outer(edges[[not on for on in periodic]], edges)
+    angles = np.abs(cell @ cell.T)[[not is_periodic for is_periodic in periodic]] / np.outer(
+        edges[[not is_periodic for is_periodic in periodic]], edges
+    )
     if (np.sort(angles, axis=1)[:, :2] > 100 * STRAIGHT).any():
         raise ValueError(
             f"box is {box!r} and periodicity is {sum(periodic)}; expected rows without a period at right angles to all "

@@ -52,11 +52,11 @@ class EwaldProblem:
 
         `grows` is True if the box is made around the points.
         """
-        same = targets is sources
+        is_same = targets is sources
         y, far = geometry.points(names[1], xp.asarray(sources))
-        x, far_targets = (y, 0.0) if same else geometry.points(names[0], xp.asarray(targets))
-        outer = (targets.copy(), sources.copy()) if grows and not same else None
-        counts = targets.shape[1], sources.shape[1], same, sources.dtype
+        x, far_targets = (y, 0.0) if is_same else geometry.points(names[0], xp.asarray(targets))
+        outer = (targets.copy(), sources.copy()) if grows and not is_same else None
+        counts = targets.shape[1], sources.shape[1], is_same, sources.dtype
         return cls(x, y, *counts, on_gpu, geometry, (far_targets, far), outer)
 
     @property

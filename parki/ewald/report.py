@@ -143,19 +143,19 @@ class WallTime(PhaseTimes):
         TextTable
             One row per phase.
         """
-        whole, rows = self.total, []
+        total, rows = self.total, []
         for name, title, count, unit in PHASES:
-            rows.append(_cells(title, self.time[name], whole, getattr(self, count), unit))
-        rows.append(_cells("other", max(whole - self._accounted, 0.0), whole))
-        rows.append(_cells("total", whole, whole, self.N_out, "targets"))
+            rows.append(_cells(title, self.time[name], total, getattr(self, count), unit))
+        rows.append(_cells("other", max(total - self._accounted, 0.0), total))
+        rows.append(_cells("total", total, total, self.N_out, "targets"))
         return TextTable(("phase", "time", "share", "rate"), rows, "{:<20}{:>12}{:>8}   {}")
 
     def __repr__(self) -> str:
         return f"<WallTime {self.time_ewald:.3g} s, {self.N_in} sources, {self.N_out} targets>"
 
 
-def _cells(title: str, seconds: float, whole: float, n: int = 0, unit: str = "") -> tuple[str, str, str, str]:
-    return *row(title, seconds, whole), f"{n / seconds / 1e6:.3g} M {unit}/s" if n and seconds > 0 else ""
+def _cells(title: str, seconds: float, total: float, n: int = 0, unit: str = "") -> tuple[str, str, str, str]:
+    return *row(title, seconds, total), f"{n / seconds / 1e6:.3g} M {unit}/s" if n and seconds > 0 else ""
 
 
 class Params:
@@ -206,14 +206,14 @@ class Params:
         self.rc, self.xi = float(parameters.rc), parameters.xi
         self.kmax, self.c = float(parameters.kmax), float(parameters.c)
         self.split, self.window_P = str(parameters.split), int(parameters.P)
-        free = np.arange(3) >= parameters.periodicity
-        self.grid_shape_ext: Array = np.array(parameters.grid, dtype=int) + free * self.window_P
+        mask = np.arange(3) >= parameters.periodicity
+        self.grid_shape_ext: Array = np.array(parameters.grid, dtype=int) + mask * self.window_P
         spacing = np.array(parameters.h, dtype=float)
-        self.box_ext: Array = np.where(free, spacing * self.grid_shape_ext, parameters.box)
+        self.box_ext: Array = np.where(mask, spacing * self.grid_shape_ext, parameters.box)
         self.h = float(spacing.max())
         self.grid_res = 1.0 / self.h
         self.far_precision = "single" if parameters.far == "float32" else "double"
-        self.actual_upsampling: Array = self._upsampling(parameters) if free.any() else np.ones(2)
+        self.actual_upsampling: Array = self._upsampling(parameters) if mask.any() else np.ones(2)
 
     def _upsampling(self, parameters: Parameters) -> Array:
         classes = multipliers.planes(parameters)
@@ -232,6 +232,6 @@ class Params:
 
 def describe(p: Parameters, periodic: tuple[bool, bool, bool]) -> dict[str, str]:
     """Describe parameters, in the caller's unit of length, in two lines by title."""
-    axes = "".join(axis for axis, on in zip("xyz", periodic, strict=True) if on) or "no direction"
+    axes = "".join(axis for axis, is_periodic in zip("xyz", periodic, strict=True) if is_periodic) or "no direction"
     shape = "box {:.4g} × {:.4g} × {:.4g}".format(*p.box) if p.skew is None else "triclinic cell"
     return {"box": f"{shape}, periodic in {axes}, tolerance {p.tolerance:g}", "parameters": str(Params(p))}

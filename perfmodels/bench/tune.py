@@ -22,7 +22,7 @@ def main(asked: argparse.Namespace) -> int:
     x = spaces.array_module(space).asarray(x.astype(asked.dtype))
     given = {"box": asked.box, "periodicity": asked.periodicity, "tolerance": asked.tolerance}
     plan = api.plan(asked.kernel, x, x, execution_space=space, kappa=asked.kappa, **given)
-    found = tuning.tune(plan.method.bench(plan.full(), plan.chosen.question), anew=True)
+    found = tuning.tune(plan.method.bench(plan.full(), plan.chosen.question), refresh=True)
     print(f"{str(plan).splitlines()[0]}, tolerance {asked.tolerance:g}")  # noqa: T201
     print(f"{table(found)}\n{found}")  # noqa: T201
     if len(found.trials) > 1:

@@ -235,10 +235,10 @@ def test_predicted_sizes(rng, layer):
 
     u = np.concatenate([pairs(i) for i in range(2000)], axis=1)
     expected = 4 * np.pi / 0.554 * np.mean(np.sum(u**2, axis=0))
-    near, coincident = layer.units(0.25, 2.0, 64, same=True)
+    near, coincident = layer.units(0.25, 2.0, 64, is_same=True)
     assert near**-2 == pytest.approx(expected * 0.25 / 0.5, rel=0.06)  # √(Q/(V rc)) over √(S Q/(V d))
     assert coincident == pytest.approx(near * np.sqrt(2.0**3 / 64) / 0.25**1.5)
-    assert layer.units(0.25, 2.0, 64, same=False)[0] == pytest.approx(near * 64 ** (1 / 12))
+    assert layer.units(0.25, 2.0, 64, is_same=False)[0] == pytest.approx(near * 64 ** (1 / 12))
 
 
 def halved_profile(split, k, kappa=0.0):

@@ -28,29 +28,31 @@ class Arrangement:
     def of(cls, targets: Array, sources: Array, box: tuple[float, float, float]) -> "Arrangement":
         """Measure points (3, n) in the box."""
         n = sources.shape[1]
-        some = sample(sources, sampled(n, n))
-        others = some if targets is sources else sample(targets, sampled(targets.shape[1], n))
-        return cls.of_samples(others, some, targets.shape[1], n, box)
+        source_sample = sample(sources, sampled(n, n))
+        target_sample = source_sample if targets is sources else sample(targets, sampled(targets.shape[1], n))
+        return cls.of_samples(target_sample, source_sample, targets.shape[1], n, box)
 
     @classmethod
     def of_samples(
         cls, targets: NDArray, sources: NDArray, n_targets: int, n_sources: int, box: tuple[float, float, float]
     ) -> "Arrangement":
         """Measure points by samples of them, which take the same indices of every array of a length."""
-        same = n_targets == n_sources and np.array_equal(targets, sources)
-        few = sources[:, :: max(1, sources.shape[1] // _SAMPLE)]
-        return cls(regularity(few, box, n_sources), crowding(sources if same else targets, sources, box), same)
+        is_same = n_targets == n_sources and np.array_equal(targets, sources)
+        subsample = sources[:, :: max(1, sources.shape[1] // _SAMPLE)]
+        return cls(
+            regularity(subsample, box, n_sources), crowding(sources if is_same else targets, sources, box), is_same
+        )
 
 
 def sampled(n: int, n_sources: int) -> NDArray[np.integer] | None:
     """Return the indices of a sample of n points, for a sum with `n_sources` sources; None for all points."""
-    most = min(_LARGE_SAMPLE, max(_SAMPLE, n_sources // 256))
-    return np.unique(np.random.default_rng(0).integers(n, size=most)) if n > most else None
+    size = min(_LARGE_SAMPLE, max(_SAMPLE, n_sources // 256))
+    return np.unique(np.random.default_rng(0).integers(n, size=size)) if n > size else None
 
 
-def sample(x: Array, chosen: NDArray[np.integer] | None) -> np.ndarray:
+def sample(x: Array, index: NDArray[np.integer] | None) -> np.ndarray:
     """Return the chosen points on the host, all for None; no other points leave a GPU."""
-    return arrays.to_host(x if chosen is None else x[:, arrays.module_of(x).asarray(chosen)])
+    return arrays.to_host(x if index is None else x[:, arrays.module_of(x).asarray(index)])
 
 
 def regularity(points: NDArray, box: tuple[float, float, float], number: int) -> float:
@@ -78,14 +80,14 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
     n = points.shape[1]
     if n < 2:
         return 0.0
-    regular_by_axis, clustered_by_axis, least = [], [], max(2, int(0.95 * number ** (1 / 3)))
+    regular_by_axis, clustered_by_axis, lowest = [], [], max(2, int(0.95 * number ** (1 / 3)))
     for x, side in zip(points, box, strict=True):
         bins = np.rint(np.asarray(x, np.float64) * (_BINS / side)).astype(np.int64) % _BINS
         peaks = np.abs(np.fft.rfft(np.bincount(bins, minlength=_BINS))[1 : _BINS // 4]) ** 2 / n
         lower = np.maximum.accumulate(peaks)[:-1]
         good = peaks[1:] >= np.maximum(4.0 * lower, min(6.0, 0.9 * n))
-        first = np.flatnonzero(good[least - 2 :])
-        regular_by_axis.append(min(1.0, peaks[first[0] + least - 1] / n) if len(first) else 0.0)
+        first = np.flatnonzero(good[lowest - 2 :])
+        regular_by_axis.append(min(1.0, peaks[first[0] + lowest - 1] / n) if len(first) else 0.0)
         clustered_by_axis.append(max(0.0, (peaks[0] - 1.0) / (n - 1.0)))
     regular = min(regular_by_axis) if n < 8 else max(regular_by_axis)
     return float(regular or -max(clustered_by_axis))
@@ -111,25 +113,26 @@ def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]
         √2; the tuple ends where there are too few pairs.  At least 1 if the targets are the sources.
     """
     n, m = targets.shape[1], sources.shape[1]
-    same, sides = targets is sources, np.array(box)[:, None]
-    every, length, ratios = n * (n - 1 if same else m), float(np.prod(box)) ** (1 / 3), []
+    is_same, sides = targets is sources, np.array(box)[:, None]
+    n_pairs, length, ratios = n * (n - 1 if is_same else m), float(np.prod(box)) ** (1 / 3), []
     t, s = targets / sides, sources / sides
 
     def cut(level: int) -> list[int]:
         return [max(1, round(side / length * 2**level)) for side in box]
 
     def pairs(shape: list[int], shift: float) -> float:
-        one = _bins(t, shape, shift)
-        return _together(one, one if same else _bins(s, shape, shift), math.prod(shape)) - (n if same else 0)
+        first_bins = _bins(t, shape, shift)
+        second_bins = first_bins if is_same else _bins(s, shape, shift)
+        return _together(first_bins, second_bins, math.prod(shape)) - (n if is_same else 0)
 
-    coincident = pairs(cut(_FINEST), 0.0) if every else 0.0
+    n_coincident = pairs(cut(_FINEST), 0.0) if n_pairs else 0.0
     for level in range(1, LEVELS + 1):
         shape = cut(level)
-        there = 0.5 * (pairs(shape, 0.0) + pairs(shape, 0.5)) - coincident
-        even = every / math.prod(shape)
-        if max(there, even) < _LEAST_PAIRS:
+        n_near = 0.5 * (pairs(shape, 0.0) + pairs(shape, 0.5)) - n_coincident
+        even = n_pairs / math.prod(shape)
+        if max(n_near, even) < _LEAST_PAIRS:
             break
-        ratio = max(1.0 if same else _LEAST_CROWDING, there / even)
+        ratio = max(1.0 if is_same else _LEAST_CROWDING, n_near / even)
         ratios.append(2.0 ** (round(2.0 * math.log2(ratio)) / 2.0))
     return tuple(ratios)
 
@@ -145,10 +148,10 @@ def _bins(x: NDArray, shape: list[int], shift: float) -> NDArray[np.int64]:
 
 def _together(first: NDArray[np.int64], second: NDArray[np.int64], bins: int) -> float:
     """Count the pairs of two points in the same bin."""
-    few = bins > 4 * (len(first) + len(second))  # most bins are empty: number the others
-    if few and first is second:
+    is_sparse = bins > 4 * (len(first) + len(second))  # most bins are empty: number the others
+    if is_sparse and first is second:
         return float(np.square(np.unique(first, return_counts=True)[1].astype(np.float64)).sum())
-    if few:
+    if is_sparse:
         numbers = np.unique(np.concatenate([first, second]), return_inverse=True)[1]
         first, second, bins = numbers[: len(first)], numbers[len(first) :], int(numbers.max()) + 1
     counts = [np.bincount(numbers, minlength=bins).astype(np.float64) for numbers in (first, second)]

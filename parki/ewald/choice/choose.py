@@ -72,28 +72,28 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
     random = 1.0 - max(0.0, question.arrangement.regular)
     size = Size(kernel, domain, question.n_sources, question.same, random, question.sizes)
-    fixed = question.rc is not None
-    tries = np.array([question.rc]) if fixed else _cutoffs(domain, question.n_sources)
+    is_fixed = question.rc is not None
+    tries = np.array([question.rc]) if is_fixed else _cutoffs(domain, question.n_sources)
     c, xi = _bandwidth(size, split, tries, near)
     middle = len(tries) // 3
-    modelled = ModelledSum(kernel, question.n_targets, question.n_sources, domain, itemsizes)
+    model = ModelledSum(kernel, question.n_targets, question.n_sources, domain, itemsizes)
     for _ in range(3):
         # Windows depend weakly on rc: those of one cutoff serve its neighbours.
         P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
-        choice = select.balance(modelled, tries, c / tries, P, sigma, costs)
-        apart = abs(math.log(tries[choice.cutoff] / tries[middle]))
-        if abs(c[choice.cutoff] - c[middle]) <= 1.0 and apart <= NEIGHBOURS:
+        choice = select.balance(model, tries, c / tries, P, sigma, costs)
+        distance = abs(math.log(tries[choice.cutoff] / tries[middle]))
+        if abs(c[choice.cutoff] - c[middle]) <= 1.0 and distance <= NEIGHBOURS:
             break
         middle = choice.cutoff
     width, grid = int(P[choice.window]), choice.grid
     rc, c, xi = (float(values[choice.cutoff]) for values in (tries, c, xi))
     spacing = np.pi * rc / (c * float(sigma[choice.window]))
-    if not fixed and periodicity == 3:
+    if not is_fixed and periodicity == 3:
         # Rounding the grid up left room: take the shortest rc that the grid allows.
         kmax = np.pi / max(side / m for m, side in zip(grid, sides, strict=True)) / float(sigma[choice.window])
-        again, xi_again = _bandwidth(size, split, np.array([c / kmax]), near)
-        if again[0] > c:
-            c, xi = float(again[0]), float(xi_again[0])
+        c_again, xi_again = _bandwidth(size, split, np.array([c / kmax]), near)
+        if c_again[0] > c:
+            c, xi = float(c_again[0]), float(xi_again[0])
         rc = min(c / kmax, rc)
     kmax = c / rc
     while True:
@@ -133,10 +133,10 @@ def _goal(question: Question) -> float:
     few_targets = max(1, min(question.n_targets, question.n_sources))
     n, box, periodicity = max(1, question.n_sources), question.box, question.periodicity
     # A few points may nearly cancel, or be so far apart that they hardly interact, and cost little: aim lower.
-    few = min(1.0, (few_targets / 300) ** (1 / 3)) * min(1.0, n / 16) ** 3
+    factor = min(1.0, (few_targets / 300) ** (1 / 3)) * min(1.0, n / 16) ** 3
     if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
-        few *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
-    goal = max(question.tolerance * few, question.reach)
+        factor *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
+    goal = max(question.tolerance * factor, question.reach)
     if question.split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space
     if not question.same:
@@ -153,18 +153,18 @@ def _shares(kernel: Kernel, regular: float) -> list[float]:
 
 def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
     """Return the cutoffs to try, from 4 sources in rc³ to the longest."""
-    most = params.most_cutoff(domain.box, domain.periodicity)
-    crowded = max(1, n_sources) * min(max((1.0, *domain.crowding)), _MOST_CROWDED)
-    least = min(most, (4.0 * float(np.prod(domain.box)) / crowded) ** (1 / 3))
-    return np.geomspace(least, most, 1 + int(16 * np.log(most / least)))
+    upper = params.most_cutoff(domain.box, domain.periodicity)
+    count = max(1, n_sources) * min(max((1.0, *domain.crowding)), _MOST_CROWDED)
+    lower = min(upper, (4.0 * float(np.prod(domain.box)) / count) ** (1 / 3))
+    return np.geomspace(lower, upper, 1 + int(16 * np.log(upper / lower)))
 
 
 def _bandwidth(
     size: Size, split: str, rc: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return c and ξ rc for each rc; c has steps, so that nearby questions share their tables."""
-    each = [_each_bandwidth(size, layer, split, rc, level) for layer in size.kernel.layers]
-    c, xi = (np.max(parts, axis=0) for parts in zip(*each, strict=True))
+    estimates = [_each_bandwidth(size, layer, split, rc, level) for layer in size.kernel.layers]
+    c, xi = (np.max(parts, axis=0) for parts in zip(*estimates, strict=True))
     c = np.maximum(c, _LEAST_BANDWIDTH)
     return (np.ceil(8 * c) / 8 if split == "prolate" else c), xi
 
@@ -181,8 +181,8 @@ def _each_bandwidth(
         decay = 4 * xi**2 if split == "gaussian" else 2 * c
         c, xi = layer.bandwidth(split, level / size.truncation(layer, rc, decay))
     if split == "gaussian":
-        whole, wider = layer.bandwidth(split, level / size.units(layer, rc)[0])
-        c = 2 * xi * np.sqrt((whole / (2 * wider)) ** 2 + 0.5 * np.log(np.maximum(wider / xi, 1.0)))
+        c_all, xi_all = layer.bandwidth(split, level / size.units(layer, rc)[0])
+        c = 2 * xi * np.sqrt((c_all / (2 * xi_all)) ** 2 + 0.5 * np.log(np.maximum(xi_all / xi, 1.0)))
     return c, xi
 
 
@@ -224,10 +224,10 @@ def _window_table(
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
     P = np.arange(max(_LEAST_NODES, middle - 2), middle + 4)
     worst = 0.0
-    for layer, (spread, same) in zip(kernel.layers, units, strict=True):
+    for layer, (spread, coincidence) in zip(kernel.layers, units, strict=True):
         width = P[:, None, None]
         parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
-        worst = np.maximum(worst, np.hypot(spread * parts[0], same * parts[1]))
+        worst = np.maximum(worst, np.hypot(spread * parts[0], coincidence * parts[1]))
     if mean:
         worst = np.hypot(worst, mean * _mean_alias(width, width * _SLOPES))
     log = np.minimum.accumulate(np.log(worst.min(axis=2)), axis=1)
@@ -247,8 +247,8 @@ def _shape(
     worst = 0.0
     for layer in size.kernel.layers:
         parts = window.alias(layer, split, c, xi, low, P, beta, np.array(sigma)[:, None])
-        spread, same = size.units(layer, rc)
-        total = np.hypot(spread * parts[0], same * parts[1])
+        spread, coincidence = size.units(layer, rc)
+        total = np.hypot(spread * parts[0], coincidence * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
     worst = np.hypot(worst, size.mean * _mean_alias(P, beta))
     best = int(np.argmin(worst))

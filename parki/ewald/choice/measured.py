@@ -13,12 +13,12 @@ from parki.ewald.choice.question import Question
 from parki.ewald.choice.sizes import Size
 
 
-def sizes(asked: Question, p: Parameters, power: int, density: Density, rows: Array) -> tuple[float, ...]:
+def sizes(question: Question, p: Parameters, power: int, density: Density, rows: Array) -> tuple[float, ...]:
     """Return the smallest relative size of some sums for each layer of the kernel, at most 1; 1 for double layers.
 
     Parameters
     ----------
-    asked, p
+    question, p
         Question and parameters of the sums, in the unit of the stages.
     power : int
         Lengths of the stages are the caller's times 2^power.
@@ -30,23 +30,23 @@ def sizes(asked: Question, p: Parameters, power: int, density: Density, rows: Ar
     if kernel.normals or kernel.law is None:
         return (1.0,) * len(kernel.layers)
     strengths = np.linalg.norm(exclusions.norms(density.values), axis=1)
-    each = exclusions.norms(rows) / math.sqrt(max(rows.shape[2], 1))
+    norms = exclusions.norms(rows) / math.sqrt(max(rows.shape[2], 1))
     values = slice(0, kernel.before_slopes)
     shares = []
-    for expected, some in zip(_expected(asked, p), (values, slice(values.stop, None)), strict=False):
-        left = np.ldexp(np.linalg.norm(each[:, some], axis=1), power * kernel.law.result[some.start])
-        good = (strengths > 0) & (left > 0)
-        shares.append(float(np.min(left[good] / (expected * strengths[good]), initial=1.0)))
+    for expected, columns in zip(_expected(question, p), (values, slice(values.stop, None)), strict=False):
+        norm = np.ldexp(np.linalg.norm(norms[:, columns], axis=1), power * kernel.law.result[columns.start])
+        good = (strengths > 0) & (norm > 0)
+        shares.append(float(np.min(norm[good] / (expected * strengths[good]), initial=1.0)))
     return tuple(max(share, exclusions.LEAST) for share in shares)
 
 
 @lru_cache(maxsize=64)
-def _expected(asked: Question, p: Parameters) -> tuple[float, ...]:
+def _expected(question: Question, p: Parameters) -> tuple[float, ...]:
     """Return the size of a sum of random strengths for each layer, over the root of the sum of their squares."""
-    random = 1.0 - max(0.0, asked.resolved().arrangement.regular)
-    size, volume = Size(p.kernel, asked.domain, asked.n_sources, asked.same, random), math.prod(p.box)
-    found = []
+    random = 1.0 - max(0.0, question.resolved().arrangement.regular)
+    size, volume = Size(p.kernel, question.domain, question.n_sources, question.same, random), math.prod(p.box)
+    expected_sizes = []
     for layer in p.kernel.layers:
         unit = math.sqrt(1 / (volume * p.rc) if layer.steep else p.rc / volume)
-        found.append(unit / float(size.units(layer, p.rc)[0]) * p.kernel.scale)
-    return tuple(found)
+        expected_sizes.append(unit / float(size.units(layer, p.rc)[0]) * p.kernel.scale)
+    return tuple(expected_sizes)

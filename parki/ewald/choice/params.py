@@ -88,10 +88,10 @@ class Parameters:
         """Return the same parameters for lengths times 2^power."""
         if not power:
             return self
-        times, over = ((lambda x, by=sign * power: math.ldexp(x, by)) for sign in (1, -1))
+        times, inverse = ((lambda x, exponent=sign * power: math.ldexp(x, exponent)) for sign in (1, -1))
         lengths = {name: tuple(map(times, getattr(self, name))) for name in ("box", "h")}
         skew = self.skew and tuple(map(times, self.skew))
-        waves = {"kmax": over(self.kmax), "xi": over(self.xi)}
+        waves = {"kmax": inverse(self.kmax), "xi": inverse(self.xi)}
         return replace(self, kernel=self.kernel.scaled(power), rc=times(self.rc), skew=skew, **lengths, **waves)
 
     def stretched(
@@ -116,7 +116,7 @@ class Parameters:
         rc = self.rc * growth
         if rc > most_cutoff(box, self.periodicity):
             return None
-        h = tuple(h * side / was for h, side, was in zip(self.h, box, self.box, strict=True))
+        h = tuple(h * side / old_side for h, side, old_side in zip(self.h, box, self.box, strict=True))
         waves = {"kmax": self.kmax / growth, "xi": self.xi / growth}
         return replace(self, box=box, skew=skew, h=h, rc=rc, **waves)
 

@@ -137,8 +137,8 @@ class Question:
             raise ValueError(f"tolerance: found {self.tolerance}, expected a positive number")
         if self.rc is not None and self.cell_size is not None:
             raise ValueError("rc, cell_size: found both, expected at most one")
-        most = min(self.box[: self.periodicity], default=np.inf)
-        if self.rc is not None and not 0 < self.rc <= most * (1 + 1e-12):
-            raise ValueError(f"rc: found {self.rc}, expected a number in (0, {most}], the shortest periodic side")
+        limit = min(self.box[: self.periodicity], default=np.inf)
+        if self.rc is not None and not 0 < self.rc <= limit * (1 + 1e-12):
+            raise ValueError(f"rc: found {self.rc}, expected a number in (0, {limit}], the shortest periodic side")
         if self.cell_size is not None and not self.cell_size > 0:
             raise ValueError(f"cell_size: found {self.cell_size}, expected a positive number")

@@ -57,24 +57,24 @@ class Size:
         """Return U²/Q of the kernel 1/r."""
         volume = math.prod(self.domain.box)
         periodic = sorted(self.domain.box[: self.domain.periodicity])
-        free = sorted(self.domain.box[self.domain.periodicity :])
+        lengths = sorted(self.domain.box[self.domain.periodicity :])
         match periodic:
             case a, b, c:
                 u, v, w = (self._screening(side) for side in periodic)
                 modes = 2.165 * c**4 / w**2 + 3.776 * b**3 * c / v**1.5 + 10.34 * a**2 * b * c / u**0.5
                 return modes / (np.pi * volume) ** 2
             case p, q:
-                (f,) = free
+                (f,) = lengths
                 flat = 1.97 * (f / (p * q)) ** 2
                 if self.kernel.kappa:
                     flat = min(flat, 4 * np.pi**2 / (self.kernel.kappa**3 * f * (p * q) ** 2))
-                along = 3.29 / p**2 / (1 + 8.6 * f / q) / self._screening(p) ** 1.5
-                return flat + along + 1.047 / (q * max(f, p)) / self._screening(q) ** 0.5
+                line = 3.29 / p**2 / (1 + 8.6 * f / q) / self._screening(p) ** 1.5
+                return flat + line + 1.047 / (q * max(f, p)) / self._screening(q) ** 0.5
             case (p,):
-                flat, across = 1 / p**2, math.prod(free)
+                flat, area = 1 / p**2, math.prod(lengths)
                 if self.kernel.kappa:
-                    flat = min(flat, 4 * np.pi / ((self.kernel.kappa * p) ** 2 * across))
-                return flat + 1 / (p * math.sqrt(across)) / self._screening(p) ** 0.5
+                    flat = min(flat, 4 * np.pi / ((self.kernel.kappa * p) ** 2 * area))
+                return flat + 1 / (p * math.sqrt(area)) / self._screening(p) ** 0.5
         r, weights = 0.5 * (_NODES + 1) * np.linalg.norm(self.domain.box), 0.5 * _WEIGHTS
         pairs = self._share(r) * np.exp(-2 * self.kernel.kappa * r)
         square = 4 * np.pi * float(weights @ pairs) * float(np.linalg.norm(self.domain.box)) / volume
@@ -100,15 +100,15 @@ class Size:
 
     def units(self, layer: Layer, rc: NDArray | float) -> tuple[NDArray | float, NDArray | float]:
         """Return the units of `Layer.truncation` and of the second estimate of `window.alias`, over U."""
-        everywhere, coincident = layer.units(rc, self.length, self.n, self.same, self.kernel.kappa)
-        larger = self._larger(layer)
+        unit, coincidence = layer.units(rc, self.length, self.n, self.same, self.kernel.kappa)
+        size = self._larger(layer)
         if layer.steep and not self.kernel.steep:
-            larger *= EASE**self.random
+            size *= EASE**self.random
         if self.found:
-            larger *= self.found[self.kernel.layers.index(layer)]
+            size *= self.found[self.kernel.layers.index(layer)]
         if self.same and self.domain.edges in (None, self.domain.box):
-            coincident = layer.own * coincident
-        return everywhere / larger, coincident / larger
+            coincidence = layer.own * coincidence
+        return unit / size, coincidence / size
 
     def truncation(self, layer: Layer, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
         """Return the unit of `Layer.truncation` for the pairs beyond rc.
@@ -119,8 +119,8 @@ class Size:
         pairs = np.maximum(self._share(rc), _LEAST_SHARE)
         if not layer.steep and self.same:
             for side in self.domain.box[: self.domain.periodicity]:
-                beyond = np.exp(-decay * np.maximum(side / rc - 1.0, 0.0))
-                pairs = pairs + decay / np.pi * math.prod(self.domain.box) / (max(self.n, 1) * rc**3) * beyond
+                share = np.exp(-decay * np.maximum(side / rc - 1.0, 0.0))
+                pairs = pairs + decay / np.pi * math.prod(self.domain.box) / (max(self.n, 1) * rc**3) * share
         return self.units(layer, rc)[0] * np.sqrt(pairs)
 
     def _larger(self, layer: Layer) -> float:
@@ -134,21 +134,21 @@ class Size:
         """Return `_larger` for kernels like 1/r², due to planes and lines of images."""
         a, b, _ = sorted(self.domain.box)
         distance = self.length / max(self.n, 1) ** (1 / 3)
-        added = 0.0
+        excess = 0.0
         if self.domain.periodicity > 1:
             p, q = (a, b) if self.domain.periodicity == 3 else sorted(self.domain.box[:2])
-            added += 0.58 / (p * q) ** 2
+            excess += 0.58 / (p * q) ** 2
         p = min(self.domain.box[: self.domain.periodicity])
-        others = math.prod(self.domain.box) / p
-        added += 0.88 / others * max(0.0, 1 / p**2 - 1 / distance**2)
+        area = math.prod(self.domain.box) / p
+        excess += 0.88 / area * max(0.0, 1 / p**2 - 1 / distance**2)
         crowd = max(self.n, 1) ** (1 / 3 if self.same else 1 / 6)
-        return math.sqrt(1 + added * self.length**4 / crowd)
+        return math.sqrt(1 + excess * self.length**4 / crowd)
 
     def _share(self, rc: NDArray) -> NDArray:
         """Return pairs at distance rc over those of a periodic box; 0 beyond the diagonal in free space."""
-        free = self.domain.periodicity
-        apart = np.multiply.outer(rc, _directions()[free:] / np.array(self.domain.box[free:])[:, None])
-        return np.prod(np.maximum(1 - apart, 0.0), axis=-2).mean(axis=-1)
+        first_axis = self.domain.periodicity
+        fractions = np.multiply.outer(rc, _directions()[first_axis:] / np.array(self.domain.box[first_axis:])[:, None])
+        return np.prod(np.maximum(1 - fractions, 0.0), axis=-2).mean(axis=-1)
 
 
 @lru_cache(maxsize=1)
@@ -156,5 +156,5 @@ def _directions() -> NDArray[np.float64]:
     """Return absolute components (3, …) of unit vectors spread evenly over the sphere."""
     i = np.arange(96) + 0.5
     z, angle = 1 - i / 48, np.pi * (1 + 5**0.5) * i
-    across = np.sqrt(1 - z * z)
-    return np.abs(np.array([across * np.cos(angle), across * np.sin(angle), z]))
+    sine = np.sqrt(1 - z * z)
+    return np.abs(np.array([sine * np.cos(angle), sine * np.sin(angle), z]))

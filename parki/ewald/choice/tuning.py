@@ -72,15 +72,15 @@ class Tuned:
     day: str = field(default_factory=lambda: datetime.date.today().isoformat())
 
     def __str__(self) -> str:
-        when = f"tuned, measured {self.day}" if not self.trials else f"tuned among {len(self.trials)} candidates"
-        before, after = (one.parameters.scaled(-self.power) for one in (self.model, self.choice))
-        told = [(f"{p.rc:.4g}", " × ".join(map(str, p.grid)), str(p.P)) for p in (before, after)]
-        pairs = zip(("rc", "grid", "window"), *told, strict=True)
-        rows = [f"{name} {was} → {now}" for name, was, now in pairs if was != now]
+        head = f"tuned, measured {self.day}" if not self.trials else f"tuned among {len(self.trials)} candidates"
+        old_parameters, new_parameters = (entry.parameters.scaled(-self.power) for entry in (self.model, self.choice))
+        texts = [(f"{p.rc:.4g}", " × ".join(map(str, p.grid)), str(p.P)) for p in (old_parameters, new_parameters)]
+        pairs = zip(("rc", "grid", "window"), *texts, strict=True)
+        rows = [f"{name} {old_text} → {new_text}" for name, old_text, new_text in pairs if old_text != new_text]
         rows += [f"{name} {value}" for name, value in self.choice.shape.items()]
         if not rows:
-            return f"{when}: the model's choice stays"
-        return f"{when}: {', '.join(rows)}; {1 / self.choice.ratio:.2f} times as fast as the model's choice"
+            return f"{head}: the model's choice stays"
+        return f"{head}: {', '.join(rows)}; {1 / self.choice.ratio:.2f} times as fast as the model's choice"
 
 
 @dataclass(frozen=True)
@@ -133,36 +133,36 @@ class Bench:
         """Return random densities and, if the kernel takes them, normals."""
         rng, k = np.random.default_rng(0), self.question.kernel
         n = self.question.n_sources if self.own is None else self.own
-        drawn = [rng.standard_normal(n if k.dens == 1 else (k.dens, n)), *([rng.standard_normal((3, n))] * k.normals)]
-        return [self.xp.asarray(a.astype(self.question.dtype)) for a in drawn]
+        draws = [rng.standard_normal(n if k.dens == 1 else (k.dens, n)), *([rng.standard_normal((3, n))] * k.normals)]
+        return [self.xp.asarray(a.astype(self.question.dtype)) for a in draws]
 
 
-def tune(bench: Bench, anew: bool = False) -> Tuned:
-    """Return the remembered result of similar sums, or measure one if there is none or if `anew`.
+def tune(bench: Bench, refresh: bool = False) -> Tuned:
+    """Return the remembered result of similar sums, or measure one if there is none or if `refresh`.
 
     While candidates are measured, two are held at a time.
     """
     with _turns:
-        tuned = None if anew else ranks.of_first(bench.comm, "recalling a tuned sum", lambda: _known(bench))
-        if tuned is None:
-            measured = measure(bench)
-            tuned = ranks.of_first(bench.comm, "remembering a tuned sum", lambda: _remembered(bench, measured))
-    saying.say(log, bench.options.verbose, "%s: %s", bench.question.kernel, tuned)
-    return tuned
+        result = None if refresh else ranks.of_first(bench.comm, "recalling a tuned sum", lambda: _known(bench))
+        if result is None:
+            new_result = measure(bench)
+            result = ranks.of_first(bench.comm, "remembering a tuned sum", lambda: _remembered(bench, new_result))
+    saying.say(log, bench.options.verbose, "%s: %s", bench.question.kernel, result)
+    return result
 
 
 def _key(bench: Bench) -> list[Any]:
     return tuning_cache.key(bench.question, bench.options, bench.same, bench.about)
 
 
-def _remembered(bench: Bench, tuned: Tuned) -> Tuned:
+def _remembered(bench: Bench, result: Tuned) -> Tuned:
     """Remember a result that had several candidates, and return the result."""
-    best = tuned.choice
-    if len(tuned.trials) > 1:
-        keep = {"near": best.near, "window": best.window, "shape": dict(best.shape), "ratio": best.ratio}
-        about = {"rc": best.parameters.rc / tuned.model.parameters.rc, "P": best.parameters.P, "day": tuned.day}
-        tuning_cache.remember(_key(bench), keep | about)
-    return tuned
+    best = result.choice
+    if len(result.trials) > 1:
+        factors = {"near": best.near, "window": best.window, "shape": dict(best.shape), "ratio": best.ratio}
+        facts = {"rc": best.parameters.rc / result.model.parameters.rc, "P": best.parameters.P, "day": result.day}
+        tuning_cache.remember(_key(bench), factors | facts)
+    return result
 
 
 def _known(bench: Bench) -> Tuned | None:
@@ -173,9 +173,9 @@ def _known(bench: Bench) -> Tuned | None:
     try:
         near, window, shape, ratio = (result[name] for name in ("near", "window", "shape", "ratio"))
         if near in (1.0, *NEAR) and window in (1.0, *WINDOW) and shape.items() <= shapes and 0 < ratio <= 1:
-            known = replace(trial(question, options, near, window, shape, bench.model), ratio=ratio)
+            choice = replace(trial(question, options, near, window, shape, bench.model), ratio=ratio)
             first = trial(question, options, model=bench.model)
-            return Tuned(known, first, power=bench.power, day=str(result["day"]))
+            return Tuned(choice, first, power=bench.power, day=str(result["day"]))
     except (AttributeError, KeyError, TypeError, ValueError):
         pass
     return None
@@ -203,15 +203,15 @@ def candidates(question: Question, options: EwaldOptions, model: Parameters | No
     """Return the model's choice, then candidates with another grid or window, the fastest by the model first."""
     counts = question.n_targets, question.n_sources
 
-    def costs(other: Trial) -> float:
-        return sum(predict.as_chosen(other.parameters, counts, question.space, question.crowding).values())
+    def costs(t: Trial) -> float:
+        return sum(predict.as_chosen(t.parameters, counts, question.space, question.crowding).values())
 
-    others = [trial(question, options, near=near) for near in NEAR]
-    others += [trial(question, options, window=window) for window in WINDOW]
+    alternatives = [trial(question, options, near=near) for near in NEAR]
+    alternatives += [trial(question, options, window=window) for window in WINDOW]
     trials = [trial(question, options, model=model)]
-    for other in sorted(others, key=costs):
-        if (other.parameters.grid, other.parameters.P) not in [(t.parameters.grid, t.parameters.P) for t in trials]:
-            trials.append(other)
+    for t in sorted(alternatives, key=costs):
+        if (t.parameters.grid, t.parameters.P) not in [(u.parameters.grid, u.parameters.P) for u in trials]:
+            trials.append(t)
     return trials[:MOST_CANDIDATES]
 
 
@@ -219,43 +219,43 @@ def measure(bench: Bench) -> Tuned:
     """Measure all candidates with random strengths, alternating with the model's choice; on GPUs then variants."""
     question, options, arguments = bench.question, bench.options, bench.arguments()
     work = partial(candidates, question, options, bench.model)
-    first, *others = ranks.of_first(bench.comm, "choosing candidates", work)
+    first, *alternatives = ranks.of_first(bench.comm, "choosing candidates", work)
     shapes = [s for s in SHAPES if not any(named(getattr(options, name)) for name in s)]
     shapes = question.space.pick([], shapes)
-    if not others and not shapes:
+    if not alternatives and not shapes:
         return Tuned(first, first, (first,), bench.power)
-    base, tried, usual = bench.plan(first), [], math.inf
-    for other in others:
-        measured, was = _against(base, first, other, bench, arguments)
-        tried, usual = [*tried, measured], min(usual, was)
-    best = min([first, *(t for t in tried if t.ratio < 1 - NOISE)], key=lambda t: t.ratio)
+    base, measurements, usual = bench.plan(first), [], math.inf
+    for alternative in alternatives:
+        measurement, base_seconds = _against(base, first, alternative, bench, arguments)
+        measurements, usual = [*measurements, measurement], min(usual, base_seconds)
+    best = min([first, *(t for t in measurements if t.ratio < 1 - NOISE)], key=lambda t: t.ratio)
     base = base if best is first or not shapes else bench.plan(best)
     for shape in shapes:
         work = partial(trial, question, options, best.near, best.window, {**best.shape, **shape}, bench.model)
-        other = ranks.of_first(bench.comm, "choosing a candidate", work)
-        measured, was = _against(base, best, other, bench, arguments)
-        tried, usual = [*tried, measured], min(usual, was if best is first else math.inf)
-        if measured.ratio < best.ratio * (1 - NOISE):
-            best, base = measured, None
+        alternative = ranks.of_first(bench.comm, "choosing a candidate", work)
+        measurement, base_seconds = _against(base, best, alternative, bench, arguments)
+        measurements, usual = [*measurements, measurement], min(usual, base_seconds if best is first else math.inf)
+        if measurement.ratio < best.ratio * (1 - NOISE):
+            best, base = measurement, None
             base = bench.plan(best)
     model = replace(first, seconds=usual)
-    return Tuned(model if best is first else best, model, (model, *tried), bench.power)
+    return Tuned(model if best is first else best, model, (model, *measurements), bench.power)
 
 
 def _against(
-    base: Plan[Any], of: Trial, other: Trial, bench: Bench, arguments: list[Array]
+    base: Plan[Any], base_trial: Trial, candidate: Trial, bench: Bench, arguments: list[Array]
 ) -> tuple[Trial, float]:  # fmt: skip
-    """Measure a candidate alternating with `base`, the plan of the trial `of`; return it and the seconds of `base`."""
+    """Measure a candidate alternating with `base`, the plan of `base_trial`; return it and the seconds of `base`."""
     try:
-        was, now, ratio = compare(base, bench.plan(other), arguments, bench.slowest)
-    except (RuntimeError, MemoryError) as failed:
-        log.info("a candidate cannot be measured: %s", failed)
-        return replace(other, ratio=math.inf), math.inf
-    return replace(other, seconds=now, ratio=of.ratio * ratio), was
+        base_seconds, new_seconds, ratio = compare(base, bench.plan(candidate), arguments, bench.slowest)
+    except (RuntimeError, MemoryError) as error:
+        log.info("a candidate cannot be measured: %s", error)
+        return replace(candidate, ratio=math.inf), math.inf
+    return replace(candidate, seconds=new_seconds, ratio=base_trial.ratio * ratio), base_seconds
 
 
 def compare(
-    base: Plan[Any], other: Plan[Any], arguments: list[Array], slowest: Callable[[float], float] = float
+    base: Plan[Any], candidate: Plan[Any], arguments: list[Array], slowest: Callable[[float], float] = float
 ) -> tuple[float, float, float]:
     """Return the least seconds of two alternating plans, after a run of each that does not count, and their ratio.
 
@@ -264,15 +264,15 @@ def compare(
     """
     turns: list[list[float]] = []
     while len(turns) <= LEAST_RUNS or (len(turns) <= MOST_RUNS and sum(map(sum, turns[1:])) < 2 * ENOUGH_SECONDS):
-        turns.append([slowest(seconds(plan, arguments)) for plan in (base, other)])
-    was, now = np.array(turns[1:]).T
-    return float(was.min()), float(now.min()), float(max(now.min() / was.min(), np.median(now / was)))
+        turns.append([slowest(seconds(plan, arguments)) for plan in (base, candidate)])
+    old, new = np.array(turns[1:]).T
+    return float(old.min()), float(new.min()), float(max(new.min() / old.min(), np.median(new / old)))
 
 
 def seconds(plan: Plan[Any], arguments: list[Array]) -> float:
     """Run a plan once, and return its seconds."""
-    began = time.perf_counter()
+    start = time.perf_counter()
     plan(*arguments)
     if (wait := spaces.waiter(plan.space)) is not None:
         wait()
-    return time.perf_counter() - began
+    return time.perf_counter() - start

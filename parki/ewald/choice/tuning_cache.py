@@ -27,10 +27,10 @@ METHODS = ("p2p_method", "p2g_method", "g2p_method", *COUNTS)
 log = logging.getLogger("parki.ewald")
 
 
-def key(question: Question, options: EwaldOptions, same: bool, about: Sequence[Any] = ()) -> list[Any]:
+def key(question: Question, options: EwaldOptions, is_same: bool, facts: Sequence[Any] = ()) -> list[Any]:
     """Return the class of a question: all facts on which the best parameters depend.
 
-    `same` tells whether targets and sources are one array; `about` has further facts of sums over ranks.
+    `is_same` tells whether targets and sources are one array; `facts` has further facts of sums over ranks.
     """
     q, space, kernel = question, question.space, question.kernel
     shortest, size = min(q.box), math.prod(q.box) ** (1 / 3)
@@ -43,10 +43,10 @@ def key(question: Question, options: EwaldOptions, same: bool, about: Sequence[A
         [q.dtype, options.far_precision, options.split, options.transform(), options.fft_type],
         round(-math.log10(q.tolerance)),
         [q.periodicity, [_steps(side / shortest) for side in q.box], q.skew is not None],
-        [_steps(q.n_targets), _steps(q.n_sources), same],
+        [_steps(q.n_targets), _steps(q.n_sources), is_same],
         [round(2 * q.arrangement.regular), [_steps(value) for value in q.crowding]],
         {name: str(value) for name in METHODS if named(value := getattr(options, name))},
-        *([list(about)] if about else []),
+        *([list(facts)] if facts else []),
     ]
 
 
@@ -78,8 +78,8 @@ def remember(key: list[Any], result: Mapping[str, Any]) -> None:
     path = _file(key)
     try:
         cache.write(path, json.dumps({"question": key, "found": dict(result)}, indent=1))
-    except OSError as failed:
-        log.info("%s is not remembered: %s", path, failed)
+    except OSError as error:
+        log.info("%s is not remembered: %s", path, error)
 
 
 def forget() -> int:

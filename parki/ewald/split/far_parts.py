@@ -79,10 +79,10 @@ def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
         term = term * step / (m * (2 * n + 2 * m + 1))
         total += term
     y = np.maximum(x, 3.0)
-    before, now = np.cos(y) / y, np.sin(y) / y
+    j_low, j_high = np.cos(y) / y, np.sin(y) / y
     for i in range(n):
-        before, now = now, (2 * i + 1) / y * now - before
-    return np.where(x < 3.0, total, now / y**n)
+        j_low, j_high = j_high, (2 * i + 1) / y * j_high - j_low
+    return np.where(x < 3.0, total, j_high / y**n)
 
 
 def values(part: FarPart, split: Split, r: NDArray[np.float64], kappa: float = 0.0) -> NDArray[np.float64]:

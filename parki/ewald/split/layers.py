@@ -114,15 +114,15 @@ class Layer:
         return 2 * xi * ratio, xi
 
     def units(
-        self, rc: NDArray | float, length: float, n: int, same: bool, kappa: float = 0.0
+        self, rc: NDArray | float, length: float, n: int, is_same: bool, kappa: float = 0.0
     ) -> tuple[NDArray | float, NDArray | float]:
         """Return the units of `truncation` and of the second estimate of `window.alias`, over the predicted size U.
 
         U is √Q/l for laplace and 1.7 √Q/l for the single layer, for n random sources in a box of mean side l; Yukawa
         kernels reach only some of them, and U is √(2πQ/(κV)) if that is less.  For the double layer and gradients U is
         √(S Q/(V d)), d = l/n^(1/3) and S = `steep`, where the closest pairs dominate, and √(S Q)/l² far from all
-        sources; the former is used if targets are the sources (`same`), else the geometric mean.  Screening multiplies
-        both by ((1 + κd/2) exp(−2κd))^(1/2).
+        sources; the former is used if targets are the sources (`is_same`), else the geometric mean.  Screening
+        multiplies both by ((1 + κd/2) exp(−2κd))^(1/2).
 
         Parameters
         ----------
@@ -135,9 +135,9 @@ class Layer:
         """
         n = max(n, 1)
         if self.steep:
-            crowding = n ** (1 / 6 if same else 1 / 12)
-            apart = kappa * length / n ** (1 / 3)
-            size = np.sqrt(self.steep * (1 + 0.5 * apart)) * np.exp(-apart) * crowding
+            crowding = n ** (1 / 6 if is_same else 1 / 12)
+            decay = kappa * length / n ** (1 / 3)
+            size = np.sqrt(self.steep * (1 + 0.5 * decay)) * np.exp(-decay) * crowding
             return np.sqrt(length / rc) / size, (length / rc) ** 2 / (np.sqrt(n) * size)
         size = self.size * min(1.0, np.sqrt(2 * np.pi / max(kappa * length, 1e-9)))
         return np.sqrt(rc / length) / size, length / (rc * np.sqrt(n)) / size
@@ -168,20 +168,20 @@ def _tables_stokes_grad(rest: Rest) -> Values:
 
 # Aliases of spreading the strengths themselves; the third row is for coincident points.
 def _alias_laplace(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
-    none = np.zeros_like(w0)
-    return [48 * 1.0 / c * w2, none, 1.0 * np.sqrt(24.0) / np.pi * c * w1, none]
+    zeros = np.zeros_like(w0)
+    return [48 * 1.0 / c * w2, zeros, 1.0 * np.sqrt(24.0) / np.pi * c * w1, zeros]
 
 
 def _alias_stokes_sl(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
-    none = np.zeros_like(w0)
-    return [48 * (8 / 3) / c * w2, none, 4 / 3 * np.sqrt(24.0) / np.pi * c * w1, none]
+    zeros = np.zeros_like(w0)
+    return [48 * (8 / 3) / c * w2, zeros, 4 / 3 * np.sqrt(24.0) / np.pi * c * w1, zeros]
 
 
 # Modes times k.  These kernels are odd, and the aliases of spreading and gathering are equal, so a source has no field
 # at itself.
 def _alias_laplace_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
-    none = np.zeros_like(w0)
-    return [48 * 1.0 * c * w0, none, none, none]
+    zeros = np.zeros_like(w0)
+    return [48 * 1.0 * c * w0, zeros, zeros, zeros]
 
 
 def _alias_laplace_slopes(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
@@ -190,14 +190,14 @@ def _alias_laplace_slopes(c: float, w0: Values, w1: Values, w2: Values) -> list[
     A gathered mode has the wave number of its alias along one axis.  A source's own field would cancel if the modes
     were multiplied by k; here the difference of the two wave numbers is left.
     """
-    own = np.sqrt(24.0) / (2 * np.pi) * c**2 * w1
-    return [48 * c * w0, 24 * c * w2, own, own]
+    row = np.sqrt(24.0) / (2 * np.pi) * c**2 * w1
+    return [48 * c * w0, 24 * c * w2, row, row]
 
 
 def _alias_stokes_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
     """Return the rows of a sum whose gradient is gathered with the window's slopes, as `_alias_laplace_slopes`."""
-    own = 4 / 3 * np.sqrt(24.0) / (2 * np.pi) * c**2 * w1
-    return [48 * (8 / 3) * c * w0, 24 * (8 / 3) * c * w2, own, own]
+    row = 4 / 3 * np.sqrt(24.0) / (2 * np.pi) * c**2 * w1
+    return [48 * (8 / 3) * c * w0, 24 * (8 / 3) * c * w2, row, row]
 
 
 def _alias_stokes_dl(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
@@ -206,8 +206,8 @@ def _alias_stokes_dl(c: float, w0: Values, w1: Values, w2: Values) -> list[Value
     Means over random directions of q and n: 7/9 of the kernel's square, 16/27 of that of q (n·k) + n (q·k) projected
     across k, and its root 0.77; of the projection itself 2/3.
     """
-    none = np.zeros_like(w0)
-    return [96 * 7 / 9 * c * w0, 96 * 16 / 27 * c * w2, none, np.sqrt(1.5) * 4 / np.pi * 0.77 * c**2 * w1]
+    zeros = np.zeros_like(w0)
+    return [96 * 7 / 9 * c * w0, 96 * 16 / 27 * c * w2, zeros, np.sqrt(1.5) * 4 / np.pi * 0.77 * c**2 * w1]
 
 
 LAPLACE = Layer(

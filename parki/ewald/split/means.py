@@ -41,47 +41,47 @@ class Surroundings:
     kappa: float
 
 
-def harmonic(at: Surroundings) -> NDArray[np.float64]:
+def harmonic(place: Surroundings) -> NDArray[np.float64]:
     """Return the constant (1,) of 1/r."""
-    l0, l1, l2 = at.box
-    match at.periodicity:
+    l0, l1, l2 = place.box
+    match place.periodicity:
         case 0:
-            constant = 1 / at.radius
+            constant = 1 / place.radius
         case 1:
-            constant = -2 * at.logarithm / l0
+            constant = -2 * place.logarithm / l0
         case 2:
             constant = -2 * np.pi * l2 / 3 / (l0 * l1)
         case _:
-            constant = -near_harmonic(at.split, at.rc) / math.prod(at.box)
+            constant = -near_harmonic(place.split, place.rc) / math.prod(place.box)
     return np.array([constant])
 
 
-def stokes(at: Surroundings) -> NDArray[np.float64]:
+def stokes(place: Surroundings) -> NDArray[np.float64]:
     """Return the constants (3,) of the single layer."""
-    l0, l1, l2 = at.box
-    match at.periodicity:
+    l0, l1, l2 = place.box
+    match place.periodicity:
         case 0:
-            return np.full(3, 2 / at.radius)
+            return np.full(3, 2 / place.radius)
         case 1:
-            across = -(2 * at.logarithm + 1) / l0
-            return np.array([-(4 * at.logarithm + 2) / l0, across, across])
+            transverse_mean = -(2 * place.logarithm + 1) / l0
+            return np.array([-(4 * place.logarithm + 2) / l0, transverse_mean, transverse_mean])
         case 2:
-            along = -4 * np.pi * l2 / 3 / (l0 * l1)
-            return np.array([along, along, 0.0])
-    return np.full(3, -near_stokes(at.split, at.rc) / math.prod(at.box))
+            planar_mean = -4 * np.pi * l2 / 3 / (l0 * l1)
+            return np.array([planar_mean, planar_mean, 0.0])
+    return np.full(3, -near_stokes(place.split, place.rc) / math.prod(place.box))
 
 
-def screened(at: Surroundings) -> NDArray[np.float64]:
+def screened(place: Surroundings) -> NDArray[np.float64]:
     """Return the constant (1,) of exp(−κr)/r."""
-    if at.periodicity == 3:
-        return np.array([beyond_screened(at.kappa, at.split, at.rc) / math.prod(at.box)])
+    if place.periodicity == 3:
+        return np.array([beyond_screened(place.kappa, place.split, place.rc) / math.prod(place.box)])
     shifts = (
-        lambda: math.exp(-at.kappa * at.radius) / at.radius,
-        lambda: 2 * float(k0(at.kappa * at.radius)) / at.box[0],
-        lambda: 2 * math.pi / at.kappa * math.exp(-at.kappa * at.radius) / (at.box[0] * at.box[1]),
+        lambda: math.exp(-place.kappa * place.radius) / place.radius,
+        lambda: 2 * float(k0(place.kappa * place.radius)) / place.box[0],
+        lambda: 2 * math.pi / place.kappa * math.exp(-place.kappa * place.radius) / (place.box[0] * place.box[1]),
     )
     # The split's profile is not 1 at k = 0, and also multiplies the shift.
-    return np.array([shifts[at.periodicity]() / at.split.growth(at.kappa)])
+    return np.array([shifts[place.periodicity]() / place.split.growth(place.kappa)])
 
 
 def near_harmonic(split: Split, rc: float) -> float:

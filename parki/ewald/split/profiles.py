@@ -36,8 +36,8 @@ def _prolate(c: float) -> tuple[NDArray[np.float64], float]:
     k = np.arange(0.0, 2.0 * size, 2.0)
     diagonal = k * (k + 1) + (2 * k * (k + 1) - 1) / ((2 * k + 3) * (2 * k - 1)) * c * c
     j = k[:-1]
-    beside = (j + 2) * (j + 1) / ((2 * j + 3) * np.sqrt((2 * j + 1) * (2 * j + 5))) * c * c
-    chi, vector = eigh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))
+    off_diagonal = (j + 2) * (j + 1) / ((2 * j + 3) * np.sqrt((2 * j + 1) * (2 * j + 5))) * c * c
+    chi, vector = eigh_tridiagonal(diagonal, off_diagonal, select="i", select_range=(0, 0))
     coefficients = series.coefficients((vector[:, 0] * np.sqrt(k + 0.5)) @ _even_legendre(size))
     return coefficients / (coefficients @ (-1.0) ** np.arange(size)), float(chi[0])
 

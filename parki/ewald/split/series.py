@@ -30,9 +30,9 @@ def degree(series: NDArray[np.float64], level: float) -> int:
     return int(np.count_nonzero(rest[1:] > level))
 
 
-def powers(found: NDArray[np.float64]) -> NDArray[np.float64]:
+def powers(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the same polynomials in powers of the variable, highest first; same shape (…, n)."""
-    return (found @ _matrix(found.shape[-1]))[..., ::-1]
+    return (coefficients @ _matrix(coefficients.shape[-1]))[..., ::-1]
 
 
 @lru_cache(maxsize=64)

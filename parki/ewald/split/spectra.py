@@ -147,8 +147,8 @@ def _yukawa2(k2: Values, R: float, kappa: float) -> Values:
     sinc = np.where(far, np.sin(x) / x, 1 - k2 * R**2 / 6)
     cosine = np.where(far, np.cos(x), 1 - k2 * R**2 / 2)
     safe = np.where(k2 > 0, k2, 1.0)
-    found = 4 * np.pi / (safe + kappa**2) * (1 - np.exp(-kappa * R) * (cosine + kappa * R * sinc))
-    return np.where(k2 > 0, found, 4 * np.pi * R**2 * _ball(kappa * R))
+    value = 4 * np.pi / (safe + kappa**2) * (1 - np.exp(-kappa * R) * (cosine + kappa * R * sinc))
+    return np.where(k2 > 0, value, 4 * np.pi * R**2 * _ball(kappa * R))
 
 
 def _ball(x: float) -> float:

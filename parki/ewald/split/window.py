@@ -80,9 +80,9 @@ def fit(P: int, beta: float, degree: int, dtype: DTypeLike = np.float64) -> tupl
     """
     nodes = series.points(degree + 1)
     argument = -1.0 + (2.0 / P) * (np.arange(P)[:, None] + 0.5 + 0.5 * nodes)
-    both = np.concatenate([value(argument, beta), (-2.0 / P) * slope(argument, beta)])
+    values = np.concatenate([value(argument, beta), (-2.0 / P) * slope(argument, beta)])
     # The variable is 2s.
-    powers = series.powers(series.coefficients(both)).T * 2.0 ** np.arange(degree, -1.0, -1.0)[:, None]
+    powers = series.powers(series.coefficients(values)).T * 2.0 ** np.arange(degree, -1.0, -1.0)[:, None]
     powers = powers.astype(dtype)
     return np.ascontiguousarray(powers[:, :P]), np.ascontiguousarray(powers[:, P:])
 
@@ -135,13 +135,13 @@ def alias(
     half, beta, sigma = (np.asarray(v, np.float64)[..., None] for v in (np.multiply(0.5 * np.pi, P), beta, sigma))
     x = _NODES / sigma
     base = _log_transform(beta, half * x)
-    square, coincident = 0.0, 0.0
-    for other in (2.0 - x, 2.0 + x):
-        amplitude = np.exp(_log_transform(beta, half * other) - base)
-        lifted = amplitude * other * sigma
-        square = square + amplitude**2 @ rows[0] + lifted**2 @ rows[1]
-        coincident = coincident + amplitude @ rows[2] + lifted @ rows[3]
-    return np.sqrt(square), coincident
+    square, coincidence = 0.0, 0.0
+    for image in (2.0 - x, 2.0 + x):
+        amplitude = np.exp(_log_transform(beta, half * image) - base)
+        slope_amplitude = amplitude * image * sigma
+        square = square + amplitude**2 @ rows[0] + slope_amplitude**2 @ rows[1]
+        coincidence = coincidence + amplitude @ rows[2] + slope_amplitude @ rows[3]
+    return np.sqrt(square), coincidence
 
 
 def _log_transform(beta: NDArray[np.float64], kappa: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -37,11 +37,11 @@ class Brick:
         x = geometry.lattice(p, x)
         if not any(self.cut):
             return x
-        moved = x.copy()
+        coordinates = x.copy()
         for axis in np.flatnonzero(self.cut):
             low = x.dtype.type(self.first[axis] * p.h[axis])
-            moved[axis] = module_of(x).maximum(x[axis] - low, 0)  # rounding must not leave the brick
-        return moved
+            coordinates[axis] = module_of(x).maximum(x[axis] - low, 0)  # rounding must not leave the brick
+        return coordinates
 
     def sides(self, p: Parameters) -> tuple[float, float, float]:
         """Return the side lengths of the brick in the coordinates of its grid."""
@@ -100,7 +100,7 @@ class NearBox:
             low = brick.first[axis] * p.h[axis] if cut else 0.0
             high = low + brick.sides(p)[axis]
             spans[axis] = (low - margin, high + margin) if cut or p.skew is not None else (low, high)
-        periodic = tuple(on and p.skew is None for on in brick.holds(p))
+        periodic = tuple(flag and p.skew is None for flag in brick.holds(p))
         if p.skew is not None:
             spans = _around(p, spans)
         low = tuple(a for a, _ in spans)
@@ -117,8 +117,8 @@ class NearBox:
 def _around(p: Parameters, spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return the box around a range of lattice coordinates of a triclinic cell."""
     corners = np.array(np.meshgrid(*spans)).reshape(3, -1)
-    placed = unwrapped(p, corners)
-    return list(zip(placed.min(axis=1).tolist(), placed.max(axis=1).tolist(), strict=True))
+    positions = unwrapped(p, corners)
+    return list(zip(positions.min(axis=1).tolist(), positions.max(axis=1).tolist(), strict=True))
 
 
 def unwrapped(p: Parameters, x: Array) -> Array:

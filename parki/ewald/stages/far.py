@@ -72,36 +72,36 @@ class FarField:
 
 
 def field(
-    p: Parameters, points: FarPoints, v: Variants, space: Space, library: str | None = None, whole: bool = False,
+    p: Parameters, points: FarPoints, v: Variants, space: Space, library: str | None = None, with_images: bool = False,
     rhs: int = 1, part: Share | None = None,
 ) -> FarField:  # fmt: skip
-    """Return the far field of `rhs` right-hand sides, transformed by a library; `whole` transforms all modes.
+    """Return the far field of `rhs` right-hand sides, transformed by a library; `with_images` transforms all modes.
 
     With `part`, a rank's share, the steps exchange margins and lines with other ranks.
     """
-    brick, others = (part.brick, part.others) if part else (None, None)
+    brick, exchanges = (part.brick, part.others) if part else (None, None)
     mesh = Mesh(p, multipliers.period(p), brick)
     grid = mesh.grid(p, rhs * p.kernel.components, space)
     name = fft.choose(library, space.own_memory)
-    several = fft.BACKENDS[name].several and space.engine == "parki"  # PyKokkos launches from one thread
-    size, each = share(workers(space), grid.nbytes) if several else (1, workers(space))
-    transforms = Transforms(name, space.own_memory, several, size, each)
+    concurrency = fft.BACKENDS[name].several and space.engine == "parki"  # PyKokkos launches from one thread
+    size, threads = share(workers(space), grid.nbytes) if concurrency else (1, workers(space))
+    transforms = Transforms(name, space.own_memory, concurrency, size, threads)
     spread_part, result_part = grid[: rhs * p.kernel.spread], grid[: rhs * p.kernel.fields]
     box = mesh.transformed(grid)
     along_x = partial(_lines, ALONG_X, transforms)
-    last = planes.last_mode(p, mesh, whole)
-    lines = planes.virial_lines(p, whole) if p.kernel.virial else None
-    planed = partial(planes.blocks, p, transforms=transforms, whole=whole, rhs=rhs, virial=lines)
+    last = planes.last_mode(p, mesh, with_images)
+    lines = planes.virial_lines(p, with_images) if p.kernel.virial else None
+    plane_steps = partial(planes.blocks, p, transforms=transforms, with_images=with_images, rhs=rhs, virial=lines)
     result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far, zero=False)
     steps = [
         mesh.clear(grid),
         *spread(p, mesh.touched(spread_part), points.sources, points.rows, v, rhs),
         *mesh.fold(p, spread_part),
-        *(others.fold(spread_part) if others else []),
+        *(exchanges.fold(spread_part) if exchanges else []),
         along_x("fft", box[: len(spread_part)], _forward),
-        *_between(p, mesh, box, rhs, others, planed, (transforms, last)),
+        *_between(p, mesh, box, rhs, exchanges, plane_steps, (transforms, last)),
         along_x("ifft", box[: len(result_part)], partial(_backward, last)),
-        *(others.fill(result_part) if others else []),
+        *(exchanges.fill(result_part) if exchanges else []),
         *mesh.wrap(p, result_part),
         interpolation(p, mesh.touched(result_part), result, points, v, space, rhs),
         *_own_fields(p, points, result, rhs),
@@ -110,30 +110,30 @@ def field(
 
 
 def _between(
-    p: Parameters, mesh: Mesh, box: Handle, rhs: int, others: Exchanges | None, planed: Callable[..., Blocks],
+    p: Parameters, mesh: Mesh, box: Handle, rhs: int, exchanges: Exchanges | None, plane_steps: Callable[..., Blocks],
     along_y: tuple[Transforms, int],
 ) -> list[Step | Call | Blocks]:  # fmt: skip
     """Return the steps on planes of the grid, or of lines that come from all bricks and go back to them.
 
     Slabs also transform the kept modes along y, and exchange lines along z.
     """
-    if others is None:
-        return [planed(points=mesh.box, grid=box)]
-    given, taken, lines, between = box[: rhs * p.kernel.spread], box[: rhs * p.kernel.fields], None, []
+    if exchanges is None:
+        return [plane_steps(points=mesh.box, grid=box)]
+    spread_box, result_box, lines, line_steps = box[: rhs * p.kernel.spread], box[: rhs * p.kernel.fields], None, []
     transforms, last = along_y
-    kept = [slice(0, last + 1), slice(mesh.box[0] - last, None)][: 1 + (last > 0)] if others.single else []
-    if others.modes.classes:
-        lines, points = others.planes(len(box), p.far)
-        between = [planed(points=points, grid=lines, some=others.modes)]
+    ranges = [slice(0, last + 1), slice(mesh.box[0] - last, None)][: 1 + (last > 0)] if exchanges.single else []
+    if exchanges.modes.classes:
+        lines, points = exchanges.planes(len(box), p.far)
+        line_steps = [plane_steps(points=points, grid=lines, modes=exchanges.modes)]
     steps = [
-        *others.there(given, None if lines is None else lines[: len(given)]),
-        *between,
-        *(mesh.clear(taken[:, some], "ifft") for some in kept),
-        *others.back(None if lines is None else lines[: len(taken)], taken),
+        *exchanges.there(spread_box, None if lines is None else lines[: len(spread_box)]),
+        *line_steps,
+        *(mesh.clear(result_box[:, rows], "ifft") for rows in ranges),
+        *exchanges.back(None if lines is None else lines[: len(result_box)], result_box),
     ]
-    there = [_lines(ALONG_Y, transforms, "fft", given[:, some], _forward) for some in kept]
-    back = [_lines(ALONG_Y, transforms, "ifft", taken[:, some], _inverse) for some in kept]
-    return [*there, *steps, *back]
+    forward = [_lines(ALONG_Y, transforms, "fft", spread_box[:, rows], _forward) for rows in ranges]
+    backward = [_lines(ALONG_Y, transforms, "ifft", result_box[:, rows], _inverse) for rows in ranges]
+    return [*forward, *steps, *backward]
 
 
 def gather_kernel(p: Parameters, v: Variants, space: Space, rhs: int = 1) -> engine.Workunit:
@@ -172,9 +172,9 @@ def _own_fields(p: Parameters, points: FarPoints, result: Handle, rhs: int) -> l
     """Return the steps that subtract the sources' own fields from the slopes of each right-hand side."""
     if not own_field.taken_off(p, points.own is not None):
         return []
-    (order, strengths), each = points.own, p.kernel.result
-    slopes = (result[r * each + each - 3 : (r + 1) * each] for r in range(rhs))
-    return [own_field.step(p, points.gather, strengths[r], order, some) for r, some in enumerate(slopes)]
+    (order, strengths), n_fields = points.own, p.kernel.result
+    slopes = (result[r * n_fields + n_fields - 3 : (r + 1) * n_fields] for r in range(rhs))
+    return [own_field.step(p, points.gather, strengths[r], order, slope) for r, slope in enumerate(slopes)]
 
 
 def _lines(axis: int, transforms: Transforms, phase: str, lines: Handle, function: object) -> Blocks:

@@ -56,11 +56,11 @@ def constants(p: Parameters, power: int = 0) -> Values:
 
     With one periodic direction logarithms are of lengths in the caller's unit; lengths of `p` are these times 2^power.
     """
-    found = np.zeros(p.kernel.result)
+    factors = np.zeros(p.kernel.result)
     if not p.kernel.mean:
-        return found
+        return factors
     R, split = radius(p), profiles.profile(p.split, p.c, p.rc, p.xi)
     logarithm = math.log(R) - power * math.log(2)
-    at = Surroundings(p.box, p.periodicity, R, logarithm, split, p.rc, p.kernel.kappa)
-    found[: p.kernel.fields] = p.kernel.scale * p.kernel.mean(at)
-    return found
+    surroundings = Surroundings(p.box, p.periodicity, R, logarithm, split, p.rc, p.kernel.kappa)
+    factors[: p.kernel.fields] = p.kernel.scale * p.kernel.mean(surroundings)
+    return factors

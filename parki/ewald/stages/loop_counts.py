@@ -28,27 +28,27 @@ class Runs:
     extent: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, whole: bool = False) -> Trips:
+def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, all_lanes: bool = False) -> Trips:
     """Count the loops of the near field, for batches of `targets` with `lanes` for each target.
 
-    A source has `row` numbers, a target `sums`.  `whole` counts all lanes of a vector in which any lane has a target,
-    or a pair within rc.
+    A source has `row` numbers, a target `sums`.  With `all_lanes` all lanes count of a vector in which any has a
+    target, or a pair within rc.
     """
     size = n.n_targets / _least(n.batches)
     if variant == "LIST":
-        return _listed(n, targets, whole)
+        return _listed(n, targets, all_lanes)
     flat = variant.endswith("2D")
-    met = n.met if whole else n.looked_at / _least(size)
-    if whole and not flat:
+    n_sources = n.met if all_lanes else n.looked_at / _least(size)
+    if all_lanes and not flat:
         size = float(targets)
-    inside = _share(n.listed, n.met) if whole else _share(n.within, n.looked_at)
+    share = _share(n.listed, n.met) if all_lanes else _share(n.within, n.looked_at)
     turns = {"column": n.rows / _least(n.batches), "column_in_reach": _share(n.columns, n.rows)}
-    turns |= {"p": _share(n.runs, n.columns), "in_reach": inside, "t": size}
+    turns |= {"p": _share(n.runs, n.columns), "in_reach": share, "t": size}
     pieces = n.tiles if variant.startswith("SM") else n.runs
-    part = _share(met, pieces)
+    part = _share(n_sources, pieces)
     if flat:  # the last vector of a piece is half empty
         turns["first"] = 1.0
-        part = (part + (lanes - 1) / 2 * (whole and part > 0)) / lanes
+        part = (part + (lanes - 1) / 2 * (all_lanes and part > 0)) / lanes
     if variant.startswith("SM"):
         turns |= {"e": _share(n.tiles, n.runs), "j": part, "e:q": row * _share(n.met, n.tiles)}
         turns["first:q"] = size * sums * lanes
@@ -57,16 +57,16 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, w
     return Trips(n.batches, turns)
 
 
-def _listed(n: Near, targets: int, whole: bool) -> Trips:
+def _listed(n: Near, targets: int, all_lanes: bool) -> Trips:
     """Count the loops of LIST: lanes are a batch's columns and their sources; its targets go over the list."""
     teams = _least(n.batches)
     images = max(_share(n.runs, n.columns), 1.0)
     lists = max(n.boxed / teams / kernel_constant("p2p_list", "CAP"), 1.0)
-    size = float(targets) if whole else n.n_targets / teams
-    pairs = n.boxed / teams if whole else _share(n.within, n.n_targets)
+    size = float(targets) if all_lanes else n.n_targets / teams
+    pairs = n.boxed / teams if all_lanes else _share(n.within, n.n_targets)
     turns = {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
-    reached = _share(n.runs, n.rows * images)
-    turns |= {"image_in_reach": reached, "has_sources": reached, "final": 1.0, "first_run": lists / images}
+    ratio = _share(n.runs, n.rows * images)
+    turns |= {"image_in_reach": ratio, "has_sources": ratio, "final": 1.0, "first_run": lists / images}
     turns |= {"g": n.runs / teams / lists, "g:j": _share(n.met, n.runs)}
     turns |= {"near_box": _share(n.boxed, n.met), "in_reach": 1.0}
     turns["q"] = pairs / lists
@@ -80,30 +80,30 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
     if variant == "GRID":
         # a grid point tests the cells within P of it, and as many grid points test a source
         reach = [s.P + w for w in s.cells]
-        met = [min(r / w, float(n)) for r, w, n in zip(reach, s.cells, cells.shape, strict=True)]
-        looked_at = s.n * math.prod(min(r, e) for r, e in zip(reach, extent, strict=True))
-        turns = {"z": float(extent[2]), "a": met[0], "b": met[1]}
-        turns["e"] = looked_at / (math.prod(extent) * met[0] * met[1])
-        turns["in_window"] = _share(s.taps, looked_at)
+        n_cells = [min(r / w, float(n)) for r, w, n in zip(reach, s.cells, cells.shape, strict=True)]
+        n_candidates = s.n * math.prod(min(r, e) for r, e in zip(reach, extent, strict=True))
+        turns = {"z": float(extent[2]), "a": n_cells[0], "b": n_cells[1]}
+        turns["e"] = n_candidates / (math.prod(extent) * n_cells[0] * n_cells[1])
+        turns["in_window"] = _share(s.taps, n_candidates)
         return Trips(float(extent[0] * extent[1]), turns)
     if variant == "HYBRID":
         return _hybrid(s, runs)
-    along = blocks(cells.shape, s.cells, s.P, s.components)
-    columns = cells.shape[0] * cells.shape[1] * along[2]
+    block_shape = blocks(cells.shape, s.cells, s.P, s.components)
+    columns = cells.shape[0] * cells.shape[1] * block_shape[2]
     batches = columns * _pieces(s.n / columns, kernel_constant("p2g", "BATCH"))
-    turns = {"cx": cells.shape[0] / along[0], "cy": cells.shape[1] / along[1], "batch": batches / columns}
+    turns = {"cx": cells.shape[0] / block_shape[0], "cy": cells.shape[1] / block_shape[1], "batch": batches / columns}
     turns |= {"t": _share(s.n, batches), "is_vector": 3 / max(s.components, 3)}
-    return Trips(float(math.prod(along) * s.components), turns)
+    return Trips(float(math.prod(block_shape) * s.components), turns)
 
 
 def _hybrid(s: Spreading, runs: Runs) -> Trips:
     """Count the loops of HYBRID: a run's grid points are a box, and each thread has ZT neighbours along z."""
     size, zt = s.n / _least(runs.count), kernel_constant("p2g_hybrid", "ZT")
     nx, ny, nz = (max(extent, 0.0) + s.P for extent in runs.extent)
-    along = max(nz / zt + (zt - 1) / (2 * zt), 1.0)  # average after rounding up
+    n_steps = max(nz / zt + (zt - 1) / (2 * zt), 1.0)  # average after rounding up
     meets = s.P**2 * (s.P + zt - 1) / zt  # items with points of one source's window
     zp = s.P + 2 * (zt - 1)
-    touched = 1 - max(0.0, 1 - min(1.0, s.P**3 / (nx * ny * nz))) ** size
+    share = 1 - max(0.0, 1 - min(1.0, s.P**3 / (nx * ny * nz))) ** size
     return Trips(
         runs.count,
         {
@@ -112,9 +112,9 @@ def _hybrid(s: Spreading, runs: Runs) -> Trips:
             "e_begin:q": size * zp,
             "in_plane": s.P / zp,
             "tap_along_z": s.P / zp,
-            "r:q": nx * ny * along,
-            "in_window": min(1.0, meets / (nx * ny * along)),
-            "touched": touched * nz / (along * zt),
+            "r:q": nx * ny * n_steps,
+            "in_window": min(1.0, meets / (nx * ny * n_steps)),
+            "touched": share * nz / (n_steps * zt),
         },
     )
 

@@ -40,22 +40,22 @@ class Mesh:
 
     def __init__(self, p: Parameters, period: int, brick: Brick | None = None) -> None:
         brick = brick or Brick.whole(p)
-        own = [end - first for first, end in zip(brick.first, brick.end, strict=True)]
-        holds = brick.holds(p)
+        counts = [end - first for first, end in zip(brick.first, brick.end, strict=True)]
+        flags = brick.holds(p)
         self.at = [p.P // 2 * (axis < p.periodicity) for axis in range(3)]
-        self.low = [p.P // 2 * on for on in holds]
-        self.high = [(p.P - p.P // 2) * on for on in holds]
-        behind = [p.P * (cut or on) for cut, on in zip(brick.cut, holds, strict=True)]
-        self.extent = [n + more for n, more in zip(own, behind, strict=True)]
-        self.inside = [e - p.P * on for e, on in zip(self.extent, holds, strict=True)]
-        self.box = [period, own[1], own[2] + own[2] % 2]
+        self.low = [p.P // 2 * flag for flag in flags]
+        self.high = [(p.P - p.P // 2) * flag for flag in flags]
+        behind = [p.P * (cut or flag) for cut, flag in zip(brick.cut, flags, strict=True)]
+        self.extent = [n + margin for n, margin in zip(counts, behind, strict=True)]
+        self.inside = [e - p.P * flag for e, flag in zip(self.extent, flags, strict=True)]
+        self.box = [period, counts[1], counts[2] + counts[2] % 2]
 
     def grid(self, p: Parameters, components: int, space: Space) -> Handle:
         """Return the whole grid.
 
         Rows have even length, because some libraries take only strides of whole complex numbers.
         """
-        shape = [max(e, at + n) for e, at, n in zip(self.extent, self.at, self.box, strict=True)]
+        shape = [max(e, offset + n) for e, offset, n in zip(self.extent, self.at, self.box, strict=True)]
         shape[2] += shape[2] % 2  # whole complex numbers
         plane = shape[1:]
         if space.engine == "parki" and space.pick(True, False):  # PyKokkos is given copies of arrays with gaps
@@ -115,10 +115,10 @@ def spread_out(rows: int, length: int, P: int, itemsize: int) -> tuple[int, int]
     x, y = np.indices((P, P)).reshape(2, -1, 1, 1)
     first = (x * planes + y) * tries * itemsize // LINE
     lines = first[None] + np.arange(P * itemsize // LINE + 2)[:, None, None, None]
-    used = np.zeros((SETS, *lines.shape[2:]), np.int64)
-    np.add.at(used, (lines % SETS, *np.indices(lines.shape[2:])[:, None, None]), 1)
-    crowded = np.maximum(used - WAYS, 0).sum(axis=0)
-    good = crowded <= max(crowded.min(), 0.1 * lines[..., 0, 0].size)
+    counts = np.zeros((SETS, *lines.shape[2:]), np.int64)
+    np.add.at(counts, (lines % SETS, *np.indices(lines.shape[2:])[:, None, None]), 1)
+    excess = np.maximum(counts - WAYS, 0).sum(axis=0)
+    good = excess <= max(excess.min(), 0.1 * lines[..., 0, 0].size)
     i, j = np.unravel_index(np.argmin(np.where(good, planes * tries, np.inf)), good.shape)
     return int(planes[i, 0]), int(tries[j])
 

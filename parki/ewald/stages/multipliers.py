@@ -80,8 +80,8 @@ def period(p: Parameters) -> int:
     return p.grid[0] if p.periodicity else _even(_needed(p, 0, 0.0))
 
 
-def planes(p: Parameters, whole: bool = False) -> list[Planes]:
-    """Return all planes of modes in their classes; `whole` adds those of negative kx, next to their images."""
+def planes(p: Parameters, with_images: bool = False) -> list[Planes]:
+    """Return all planes of modes in their classes; `with_images` adds those of negative kx, next to their images."""
     points = period(p)
     step = 2 * math.pi / (points * p.h[0])
     last = min(int(p.kmax / step), (points - 1) // 2)
@@ -92,20 +92,20 @@ def planes(p: Parameters, whole: bool = False) -> list[Planes]:
         sizes = tuple(p.grid[1:]) if p.periodicity else tuple(_even(_needed(p, axis, 0.0)) for axis in (1, 2))
         classes.append(Planes(tuple(range(last + 1)), *sizes))
     else:
-        least = step / math.hypot(1.0, reciprocal(p)[0])  # least wave number along both periodic axes, for any ky
-        needed = [_sizes(p, least * mode) for mode in range(last + 1)]
+        k_min = step / math.hypot(1.0, reciprocal(p)[0])  # least wave number along both periodic axes, for any ky
+        plane_sizes = [_sizes(p, k_min * mode) for mode in range(last + 1)]
         first = 0
         while first <= last:
             end = first + 1
             # The mode with kx = 0 is alone, because its multiplier differs.
-            while first and end <= last and math.prod(needed[first]) <= WASTE * math.prod(needed[end]):
+            while first and end <= last and math.prod(plane_sizes[first]) <= WASTE * math.prod(plane_sizes[end]):
                 end += 1
-            classes.append(Planes(tuple(range(first, end)), *needed[first]))
+            classes.append(Planes(tuple(range(first, end)), *plane_sizes[first]))
             first = end
-    if whole:
-        alone = Planes((0,), classes[0].rows, classes[0].length)  # the only plane that is its own image
-        both = [Planes(tuple(i for m in c.modes if m for i in (m, points - m)), c.rows, c.length) for c in classes]
-        classes = [alone, *(c for c in both if c.modes)]
+    if with_images:
+        zero_plane = Planes((0,), classes[0].rows, classes[0].length)  # the only plane that is its own image
+        pairs = [Planes(tuple(i for m in c.modes if m for i in (m, points - m)), c.rows, c.length) for c in classes]
+        classes = [zero_plane, *(c for c in pairs if c.modes)]
     return classes
 
 
@@ -123,12 +123,12 @@ def disc(p: Parameters) -> NDArray[np.int64]:
 
 def columns(p: Parameters, waves: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[Columns]:
     """Return single lines of modes (lines, 2) by their numbers, in classes with the lengths of planes."""
-    found = []
+    classes = []
     for c in planes(p):
-        here = (waves[:, 0] >= c.modes[0]) & (waves[:, 0] <= c.modes[-1])
-        if here.any():
-            found.append(Columns(tuple(numbers[here].tolist()), 1, c.length, waves[here]))
-    return found
+        mask = (waves[:, 0] >= c.modes[0]) & (waves[:, 0] <= c.modes[-1])
+        if mask.any():
+            classes.append(Columns(tuple(numbers[mask].tolist()), 1, c.length, waves[mask]))
+    return classes
 
 
 def _sizes(p: Parameters, kx: float) -> tuple[int, int]:
@@ -188,12 +188,12 @@ def table(p: Parameters, c: Planes, slope: bool = False) -> tuple[NDArray, list[
         factors.append(factor)
     half = p.skew is None
     x, y, z = np.array(c.modes), slice(c.rows // 2 + 1 if half else None), slice(c.length // 2 + 1 if half else None)
-    across = np.s_[None, :, None]
+    column = np.s_[None, :, None]
     if isinstance(c, Columns):
-        (x, y), across = c.waves.T, np.s_[:, None, None]
-    (kx, dx), (ky, dy), (kz, dz) = ((a[at], d[at]) for a, d, at in zip(k, factors, (x, y, z), strict=True))
-    scalars = _scalars(p, c, kx[:, None, None], ky[across], kz[None, None, :], slope)
-    scalars *= dx[:, None, None] * dy[across] * dz[None, None, :]
+        (x, y), column = c.waves.T, np.s_[:, None, None]
+    (kx, dx), (ky, dy), (kz, dz) = ((a[index], d[index]) for a, d, index in zip(k, factors, (x, y, z), strict=True))
+    scalars = _scalars(p, c, kx[:, None, None], ky[column], kz[None, None, :], slope)
+    scalars *= dx[:, None, None] * dy[column] * dz[None, None, :]
     waves = (kx, ky if isinstance(c, Columns) else k[1], k[2])
     return np.ascontiguousarray(scalars, p.far), [np.ascontiguousarray(a, p.far) for a in waves]
 
@@ -213,17 +213,17 @@ def _scalars(
     flat = np.full(k2.shape, p.periodicity < 3)  # modes without a periodic part
     for k in (kx, ky, kz)[: p.periodicity]:
         flat &= k == 0
-    flat, found = flat[inside], np.empty_like(values)
-    found[~flat] = green.whole(p, values[~flat])
+    flat, spectrum = flat[inside], np.empty_like(values)
+    spectrum[~flat] = green.whole(p, values[~flat])
     if slope:
-        by_profile = 2 / p.kmax**2 * np.polyval(np.polyder(profile), t) * found
-        found = np.where(flat, 0.0, by_profile + phi * p.kernel.spectrum.slope(values, p.kernel.kappa))
+        profile_part = 2 / p.kmax**2 * np.polyval(np.polyder(profile), t) * spectrum
+        spectrum = np.where(flat, 0.0, profile_part + phi * p.kernel.spectrum.slope(values, p.kernel.kappa))
     else:
         if flat.any():
-            found[flat] = green.truncated(p, values[flat], green.radius(p), c.length * p.h[2])
-        found *= phi
+            spectrum[flat] = green.truncated(p, values[flat], green.radius(p), c.length * p.h[2])
+        spectrum *= phi
     scalars = np.zeros(k2.shape)
-    scalars[inside] = p.kernel.scale * found
+    scalars[inside] = p.kernel.scale * spectrum
     return scalars
 
 

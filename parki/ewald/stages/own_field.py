@@ -19,27 +19,29 @@ from parki.ewald.split import window
 from parki.ewald.stages import green
 
 
-def taken_off(p: Parameters, same: bool) -> bool:
+def taken_off(p: Parameters, is_same: bool) -> bool:
     """Tell whether the own field of sources is subtracted: if targets are the sources, in boxes that are not skew."""
-    return same and p.skew is None and any(layer.own < 1 for layer in p.kernel.layers)
+    return is_same and p.skew is None and any(layer.own < 1 for layer in p.kernel.layers)
 
 
 @lru_cache(maxsize=64)
 def sizes(p: Parameters) -> NDArray[np.float64]:
     """Return (4π/h) B of each axis (3,)."""
     nodes, weights = roots_legendre(96)
-    t, over = 0.5 * (nodes + 1.0), 0.5 * weights
-    profile, found = green.profile(p), []
+    t, half_weights = 0.5 * (nodes + 1.0), 0.5 * weights
+    profile, result = green.profile(p), []
     for h in p.h:
         k = p.kmax * t
         k2 = k[:, None] ** 2 + (p.kmax**2 - k[:, None] ** 2) * t  # across the axis at each k
         modes = green.whole(p, k2) * np.polyval(profile, 2 * k2 / p.kmax**2 - 1)
-        across = 0.5 * (p.kmax**2 - k**2) * (modes @ over)
+        integrals = 0.5 * (p.kmax**2 - k**2) * (modes @ half_weights)
         wave = 2 * math.pi / h
         base = window.transform(p.P, p.beta, k, h)
         aliases = sum(window.transform(p.P, p.beta, wave + sign * k, h) / base for sign in (1, -1))
-        found.append(2 * wave * p.kernel.scale * p.kmax * float(over @ (across * aliases)) / (2 * math.pi) ** 2)
-    return np.array(found)
+        result.append(
+            2 * wave * p.kernel.scale * p.kmax * float(half_weights @ (integrals * aliases)) / (2 * math.pi) ** 2
+        )
+    return np.array(result)
 
 
 def step(p: Parameters, x: Handle, strengths: Handle, order: Handle, slopes: Handle) -> Step:

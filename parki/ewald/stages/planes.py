@@ -34,9 +34,9 @@ def columns(p: Parameters, c: Planes, modes: tuple[int, ...]) -> list[slice]:
     points = multipliers.period(p)
     if p.skew is not None:
         return [slice(None)]
-    least = min(min(m, points - m) for m in modes) * 2 * math.pi / (points * p.h[0])
-    left = p.kmax**2 - least**2
-    end = int(math.sqrt(max(left, 0.0)) * c.length * p.h[2] / (2 * math.pi)) + 1
+    k_min = min(min(m, points - m) for m in modes) * 2 * math.pi / (points * p.h[0])
+    k2 = p.kmax**2 - k_min**2
+    end = int(math.sqrt(max(k2, 0.0)) * c.length * p.h[2] / (2 * math.pi)) + 1
     if 2 * end - 1 > PRUNED * c.length:
         return [slice(None)]
     return [slice(0, end), slice(c.length - end + 1, None)] if end > 1 else [slice(0, 1)]
@@ -47,8 +47,8 @@ def split(count: int, fit: int, unit: int, size: int) -> list[int]:
 
     Blocks have at most `fit` modes, in whole units; their number is a multiple of the number `size` of workers.
     """
-    units, most = count // unit, max(fit // unit, 1)
-    blocks = -(-units // most)
+    units, limit = count // unit, max(fit // unit, 1)
+    blocks = -(-units // limit)
     if size > 1:
         blocks = min(-(-blocks // size) * size, units)
     return [units * block // blocks * unit for block in range(blocks + 1)]
@@ -103,19 +103,19 @@ class Sizes:
         """Return the shape of a buffer, with complex numbers as pairs of reals."""
         return self.rhs * self.components, self.planes, self.c.rows, 2 * self.c.length
 
-    def spectra(self, context: Context, buffer: Array, used: int) -> list[Array]:
+    def spectra(self, context: Context, buffer: Array, n_fields: int) -> list[Array]:
         """Return the complex arrays to transform: one on a host, where calls take time, else one per component.
 
         Libraries for GPUs would copy an array with gaps.
         """
         spectrum = fft.complexes(buffer).reshape(self.rhs, self.components, *self.shape[1:3], self.c.length)
-        some = spectrum[:, :used, : context.block["end"] - context.block["first"]]
-        return [c for one in some for c in one] if context.space.own_memory else [some]
+        part = spectrum[:, :n_fields, : context.block["end"] - context.block["first"]]
+        return [c for group in part for c in group] if context.space.own_memory else [part]
 
 
 def blocks(
-    p: Parameters, points: Sequence[int], grid: Handle, transforms: Transforms, whole: bool, rhs: int,
-    some: Some | None = None, virial: Handle | None = None,
+    p: Parameters, points: Sequence[int], grid: Handle, transforms: Transforms, with_images: bool, rhs: int,
+    modes: Some | None = None, virial: Handle | None = None,
 ) -> Blocks:  # fmt: skip
     """Return the steps on all planes of a grid that is transformed along x; blocks write separate parts of the grid.
 
@@ -127,20 +127,20 @@ def blocks(
     grid : Handle (C, …)
         Component c of right-hand side r is r * spread + c before, and r * result + c after the steps.
     transforms : Transforms
-    whole : bool
+    with_images : bool
         True to also transform planes of negative kx.
     rhs : int
         Right-hand sides.
-    some : Some, optional
+    modes : Some, optional
         Modes that the grid has; by default all.
     virial : Handle (lines, 7), optional
         Sums over lines of modes, for a kernel with its virial: see `virial_lines`.
     """
-    classes, place = some or Some.of(multipliers.planes(p, whole))
+    classes, place = modes or Some.of(multipliers.planes(p, with_images))
     number = np.result_type(p.far, np.complex64)
     sizes = [p.kernel.components * rhs * c.rows * c.length for c in classes]
     # A plane and its image overwrite each other's transforms, so a block has both or none.
-    units = [min(1 + whole, len(c.modes)) for c in classes]
+    units = [min(1 + with_images, len(c.modes)) for c in classes]
     batch = (BATCH if transforms.on_gpu else CACHE * transforms.each) // number.itemsize
     # Room for at least one plane of each class, with its image if both are transformed.
     room = max(batch, *(size * unit for size, unit in zip(sizes, units, strict=True)))
@@ -148,32 +148,34 @@ def blocks(
         split(len(c.modes), room // size, unit, transforms.size)
         for c, size, unit in zip(classes, sizes, units, strict=True)
     ]
-    most = [max(end - first for first, end in pairwise(b)) for b in bounds]
-    numbers = 2 * max(n * size for n, size in zip(most, sizes, strict=True))
+    capacity = [max(end - first for first, end in pairwise(b)) for b in bounds]
+    numbers = 2 * max(n * size for n, size in zip(capacity, sizes, strict=True))
     buffer = scratch("planes", (numbers,), p.far)
-    kernel, parts, before = p.kernel, [], 0
-    for c, cuts, planes in zip(classes, bounds, most, strict=True):
+    kernel, parts, begin = p.kernel, [], 0
+    for c, cuts, planes in zip(classes, bounds, capacity, strict=True):
         count = len(c.modes) * c.rows
-        lines = None if virial is None else virial[before : before + count]
-        before += count
-        at = Sizes(c, planes, points[1], rhs, kernel.components, kernel.spread, kernel.fields, whole, lines)
+        lines = None if virial is None else virial[begin : begin + count]
+        begin += count
+        block_sizes = Sizes(
+            c, planes, points[1], rhs, kernel.components, kernel.spread, kernel.fields, with_images, lines
+        )
         cut = [Block(first=a, end=b, columns=columns(p, c, c.modes[a:b])) for a, b in pairwise(cuts)]
-        spectrum = buffer.view(0, at.shape, p.far)
-        body = _body(p, points, [place[m] for m in c.modes], at, grid, spectrum, transforms)
+        spectrum = buffer.view(0, block_sizes.shape, p.far)
+        body = _body(p, points, [place[m] for m in c.modes], block_sizes, grid, spectrum, transforms)
         parts.append((partial(_known, cut), body))
     return Blocks(parts, lane="far")
 
 
-def virial_lines(p: Parameters, whole: bool) -> Handle:
+def virial_lines(p: Parameters, with_images: bool) -> Handle:
     """Return the array for sums over lines of modes of all planes."""
-    count = sum(len(c.modes) * c.rows for c in multipliers.planes(p, whole))
+    count = sum(len(c.modes) * c.rows for c in multipliers.planes(p, with_images))
     return state("virial of lines", (count, VIRIAL_SUMS), p.far)
 
 
-def convolve_kernel(p: Parameters, rhs: int = 1, single: bool = False) -> engine.Workunit:
-    """Return the workunit that multiplies the modes of planes, or of `single` lines."""
+def convolve_kernel(p: Parameters, rhs: int = 1, single_lines: bool = False) -> engine.Workunit:
+    """Return the workunit that multiplies the modes of planes, or of `single_lines`."""
     slots = {"multiply": p.kernel.multiplier, "STRIDE": p.kernel.components, "RHS": rhs, "SKEW": p.skew is not None}
-    if single:
+    if single_lines:
         slots["SINGLE"] = True
     return engine.kernel("convolve", "convolve", real=p.far, **slots)
 
@@ -183,48 +185,48 @@ def _known(cut: list[Block], workers: int) -> list[Block]:
 
 
 def _body(
-    p: Parameters, points: Sequence[int], lines: list[int], at: Sizes, grid: Handle, spectrum: Handle,
+    p: Parameters, points: Sequence[int], lines: list[int], sizes: Sizes, grid: Handle, spectrum: Handle,
     transforms: Transforms,
 ) -> list[Step | Call]:  # fmt: skip
     """Return the steps on a block of planes of one class; `lines` are the places of their lines in the grid."""
-    (n0, n1, n2), (rows, length), rhs = points, (at.c.rows, at.c.length), at.rhs
-    green, k = multipliers.table(p, at.c)
+    (n0, n1, n2), (rows, length), rhs = points, (sizes.c.rows, sizes.c.length), sizes.rhs
+    green, k = multipliers.table(p, sizes.c)
     tables = {name: constant(name, a) for name, a in zip(("green", "kx", "ky", "kz"), (green, *k), strict=True)}
     shared: dict[str, Any] = {"spec": spectrum, "first": Index("first"), "count": Index("end")}
-    there = shared | {"grid": grid, "mode": constant("lines", np.array(lines, np.int32))}
-    there |= {
-        "stride": at.components,
+    grid_args = shared | {"grid": grid, "mode": constant("lines", np.array(lines, np.int32))}
+    grid_args |= {
+        "stride": sizes.components,
         "n0": n0,
         "n1": n1,
         "n2": n2,
-        "planes": at.planes,
+        "planes": sizes.planes,
         "rows": rows,
         "length": length,
     }
     s01, s02, s12 = multipliers.reciprocal(p)
     gather = engine.kernel("planes", "planes_gather", real=p.far)
-    convolve = convolve_kernel(p, rhs, isinstance(at.c, Columns))
-    scatter = engine.kernel("planes", "planes_scatter", real=p.far, BOTH=not at.whole)
+    convolve = convolve_kernel(p, rhs, isinstance(sizes.c, Columns))
+    scatter = engine.kernel("planes", "planes_scatter", real=p.far, BOTH=not sizes.whole)
     waves = shared | tables | {"rows": rows, "length": length, "s01": s01, "s02": s02, "s12": s12}
 
     def step(phase: str, unit: engine.Workunit, items: int, args: dict[str, Any]) -> Step:
-        known = {q.name for q in unit.ir.params}
-        return Step(phase, unit, items, {name: a for name, a in args.items() if name in known}, lane="far")
+        names = {q.name for q in unit.ir.params}
+        return Step(phase, unit, items, {name: a for name, a in args.items() if name in names}, lane="far")
 
     def call(phase: str, function: Any) -> Call:
-        return Call(phase, partial(function, at, transforms), [spectrum], [spectrum], lane="far",
+        return Call(phase, partial(function, sizes, transforms), [spectrum], [spectrum], lane="far",
                     threadsafe=transforms.several)  # fmt: skip
 
     sums = []
-    if at.virial is not None:
-        sums.append(step("cnv", _virial_kernel(p), at.planes * rows, waves | _virial(p, at)))
+    if sizes.virial is not None:
+        sums.append(step("cnv", _virial_kernel(p), sizes.planes * rows, waves | _virial(p, sizes)))
     return [
-        step("fft", gather, rhs * at.spread * at.planes * rows, there | {"components": at.spread}),
+        step("fft", gather, rhs * sizes.spread * sizes.planes * rows, grid_args | {"components": sizes.spread}),
         call("fft", _forward),
         *sums,
-        step("cnv", convolve, at.planes * rows, waves),
+        step("cnv", convolve, sizes.planes * rows, waves),
         call("ifft", _backward),
-        step("ifft", scatter, rhs * at.result * at.planes * n1, there | {"components": at.result}),
+        step("ifft", scatter, rhs * sizes.result * sizes.planes * n1, grid_args | {"components": sizes.result}),
     ]
 
 
@@ -232,29 +234,29 @@ def _virial_kernel(p: Parameters) -> engine.Workunit:
     return engine.kernel("virial", "line_virials", real=p.far, SKEW=p.skew is not None)
 
 
-def _virial(p: Parameters, at: Sizes) -> dict[str, Any]:
+def _virial(p: Parameters, sizes: Sizes) -> dict[str, Any]:
     """Return the arguments of sums over lines of modes; a mode counts twice if its image is not among the planes."""
-    slope = constant("slopes of green", multipliers.table(p, at.c, slope=True)[0])
-    weight = np.where(np.array(at.c.modes) == 0, 1.0, 1.0 if at.whole else 2.0).astype(p.far)
-    return {"slope": slope, "weight": constant("images", weight), "out": at.virial}
+    slope = constant("slopes of green", multipliers.table(p, sizes.c, slope=True)[0])
+    weight = np.where(np.array(sizes.c.modes) == 0, 1.0, 1.0 if sizes.whole else 2.0).astype(p.far)
+    return {"slope": slope, "weight": constant("images", weight), "out": sizes.virial}
 
 
-def _forward(at: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:
+def _forward(sizes: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:
     """Transform the rows of the planes, then the needed columns."""
-    for c in at.spectra(context, buffer, at.spread):
-        transforms.library.run(c[..., : at.inside, :], c.ndim - 1, False)
-        for some in context.block["columns"]:
-            transforms.library.run(c[..., some], c.ndim - 2, False)
+    for c in sizes.spectra(context, buffer, sizes.spread):
+        transforms.library.run(c[..., : sizes.inside, :], c.ndim - 1, False)
+        for columns in context.block["columns"]:
+            transforms.library.run(c[..., columns], c.ndim - 2, False)
 
 
-def _backward(at: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:
+def _backward(sizes: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:
     """Transform back the columns, then the rows that fit in the grid."""
-    for c in at.spectra(context, buffer, at.result):
-        for some in context.block["columns"]:
-            transforms.library.run(c[..., some], c.ndim - 2, True)
-        transforms.library.run(c[..., : at.inside, :], c.ndim - 1, True)
+    for c in sizes.spectra(context, buffer, sizes.result):
+        for columns in context.block["columns"]:
+            transforms.library.run(c[..., columns], c.ndim - 2, True)
+        transforms.library.run(c[..., : sizes.inside, :], c.ndim - 1, True)
 
 
-def last_mode(p: Parameters, mesh: Mesh, whole: bool) -> int:
+def last_mode(p: Parameters, mesh: Mesh, with_images: bool) -> int:
     """Return the largest index along x of a mode that has a plane."""
-    return max(m for c in multipliers.planes(p, whole) for m in c.modes if 2 * m <= mesh.box[0])
+    return max(m for c in multipliers.planes(p, with_images) for m in c.modes if 2 * m <= mesh.box[0])

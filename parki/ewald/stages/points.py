@@ -54,17 +54,17 @@ class Points:
     ) -> None:  # fmt: skip
         self.p, self.same, self.g2p, self.tiny = p, trg is src, v.g2p, coincident(p, 0.0)
         self._brick = brick or Brick.whole(p)
-        near, every = trg, src
+        near, all_sources = trg, src
         if brick is not None:
-            around, inner = NearBox.of(p, brick), self._near(src)
-            every = around.near(module_of(src).concatenate([inner, ghosts], axis=1))
-            near = around.near(inner if self.same else self._near(trg))
-        of_near, of_far = cell_grids(p, every.shape[1], src.shape[1], space, v, brick)
-        self.sources = SortedCells(every, of_near, space)
-        apart = of_far is not of_near or p.skew is not None
-        self.spreading = SortedCells(self._far(src), of_far, space) if apart else self.sources
-        self.targets = self.sources if self.same and brick is None else SortedCells(near, of_near, space)
-        sorts = self.g2p != "BASE" and not apart
+            near_box, inner = NearBox.of(p, brick), self._near(src)
+            all_sources = near_box.near(module_of(src).concatenate([inner, ghosts], axis=1))
+            near = near_box.near(inner if self.same else self._near(trg))
+        near_cells, far_cells = cell_grids(p, all_sources.shape[1], src.shape[1], space, v, brick)
+        self.sources = SortedCells(all_sources, near_cells, space)
+        has_far_cells = far_cells is not near_cells or p.skew is not None
+        self.spreading = SortedCells(self._far(src), far_cells, space) if has_far_cells else self.sources
+        self.targets = self.sources if self.same and brick is None else SortedCells(near, near_cells, space)
+        sorts = self.g2p != "BASE" and not has_far_cells
         self.gather = self.targets.points if sorts else self._gathered(trg).copy()
         self.base = self._far(src).copy() if v.p2g == "BASE" else None
 
@@ -122,12 +122,12 @@ def cell_grids(
     p: Parameters, near: int, far: int, space: Space, v: Variants, brick: Brick | None = None
 ) -> tuple[CellGrid, CellGrid]:
     """Return the cells for `near` sources of the near field and `far` ones of the far field, equal without a brick."""
-    per_batch, whole = space.pick(cells.PER_BATCH, v.targets), brick or Brick.whole(p)
-    around = NearBox.of(p, whole)
-    of_near = CellGrid.for_points(around.sides, near, p.rc, per_batch, around.periodic)
+    per_batch, own_brick = space.pick(cells.PER_BATCH, v.targets), brick or Brick.whole(p)
+    near_box = NearBox.of(p, own_brick)
+    near_cells = CellGrid.for_points(near_box.sides, near, p.rc, per_batch, near_box.periodic)
     if brick is None:
-        return of_near, of_near
-    return of_near, CellGrid.for_points(brick.sides(p), far, p.rc, per_batch, brick.holds(p))
+        return near_cells, near_cells
+    return near_cells, CellGrid.for_points(brick.sides(p), far, p.rc, per_batch, brick.holds(p))
 
 
 class PointHandles:
@@ -146,16 +146,18 @@ class PointHandles:
     """
 
     def __init__(
-        self, p: Parameters, n_targets: int, n_sources: int, same: bool, space: Space, v: Variants,
+        self, p: Parameters, n_targets: int, n_sources: int, is_same: bool, space: Space, v: Variants,
         brick: Brick | None = None, ghosts: int = 0,
     ) -> None:  # fmt: skip
-        of_near, of_far = cell_grids(p, n_sources + ghosts, n_sources, space, v, brick)
-        apart = of_far is not of_near or p.skew is not None
-        self.sources = SortedCellHandles("sources", n_sources + ghosts, of_near, p.dtype)
-        self.spreading = SortedCellHandles("spreading", n_sources, of_far, p.dtype) if apart else self.sources
-        whole = same and brick is None
-        self.targets = self.sources if whole else SortedCellHandles("targets", n_targets, of_near, p.dtype)
-        sorts = v.g2p != "BASE" and not apart
+        near_cells, far_cells = cell_grids(p, n_sources + ghosts, n_sources, space, v, brick)
+        has_far_cells = far_cells is not near_cells or p.skew is not None
+        self.sources = SortedCellHandles("sources", n_sources + ghosts, near_cells, p.dtype)
+        self.spreading = (
+            SortedCellHandles("spreading", n_sources, far_cells, p.dtype) if has_far_cells else self.sources
+        )
+        one_set = is_same and brick is None
+        self.targets = self.sources if one_set else SortedCellHandles("targets", n_targets, near_cells, p.dtype)
+        sorts = v.g2p != "BASE" and not has_far_cells
         self.gather = self.targets.points if sorts else placed("points of G2P", (3, n_targets), p.dtype)
         self.base = placed("points of P2G", (3, n_sources), p.dtype) if v.p2g == "BASE" else None
 
@@ -170,8 +172,8 @@ class PointHandles:
     def nbytes(self) -> int:
         """Return the bytes of all arrays."""
         lists = (self.sources, self.spreading, self.targets)
-        own = {h for sorted_cells in lists for h in sorted_cells.handles} | {self.gather} | ({self.base} - {None})
-        return sum(h.nbytes for h in own)
+        handles = {h for sorted_cells in lists for h in sorted_cells.handles} | {self.gather} | ({self.base} - {None})
+        return sum(h.nbytes for h in handles)
 
 
 def coincident(p: Parameters, reach: float) -> float:

@@ -31,11 +31,11 @@ def _loaded(place: KernelLocation, slots: Mapping[str, Any] = MappingProxyType({
     """Return the names of a kernel file, including imported ones, with slots of this file filled."""
     file = kernel_files.read(place)
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
-    elsewhere = {item.module: slots[local] for local, item in file.imports.items() if local in slots}
-    for local, imported in file.imports.items():
-        slot = elsewhere.get(imported.module)
-        file_of = kernel_files.package_place(imported.module) if slot is None else kernel_files.locate(slot)
-        names[local] = _loaded(file_of)[imported.name]
+    slots_by_module = {item.module: slots[local] for local, item in file.imports.items() if local in slots}
+    for local, source in file.imports.items():
+        slot = slots_by_module.get(source.module)
+        file_of = kernel_files.package_place(source.module) if slot is None else kernel_files.locate(slot)
+        names[local] = _loaded(file_of)[source.name]
     constants = {name: value for name, value in slots.items() if name in file.constants}
     names |= constants
     tree = parsed(file.text)

@@ -63,8 +63,8 @@ def spread(
     args |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
     unit, cells, threads = spread_kernel(p, v, rhs), sources.grid, v.p2g_threads
 
-    def step(items: int, *shape: int, **more: Any) -> Step:
-        return Step("p2g.kernel", unit, items, args | more, shape, lane="far")
+    def step(items: int, *shape: int, **extra_args: Any) -> Step:
+        return Step("p2g.kernel", unit, items, args | extra_args, shape, lane="far")
 
     if v.p2g in ("BASE", "SOURCE"):
         return [step(sources.n, threads)]
@@ -74,8 +74,8 @@ def spread(
     args |= {"cell_begin": sources.begin, "n1": cells.shape[1], "n2": cells.shape[2]}
     if v.p2g == "GRID":
         e0, e1, e2 = grid.shape[1:]
-        more = {f"h{d}": w for d, w in enumerate(cells.widths)} | {"n0": cells.shape[0], "e1": e1, "e2": e2}
-        return [step(e0 * e1, threads, 1, **more)]
+        cell_args = {f"h{d}": w for d, w in enumerate(cells.widths)} | {"n0": cells.shape[0], "e1": e1, "e2": e2}
+        return [step(e0 * e1, threads, 1, **cell_args)]
     boxes, starts = _blocks(p, cells)
     args |= {"block": constant("spreading blocks", boxes)}
     pieces = [(first, end) for first, end in itertools.pairwise(starts) if end > first]
@@ -86,8 +86,8 @@ def blocks(shape: Sequence[int], widths: Sequence[float], P: int, components: in
     """Return the number of blocks along each axis, from cells and their widths in grid points."""
     counts = []
     sides = BLOCK if components > 1 else [(NARROW, *side[1:]) for side in BLOCK[:2]] + [BLOCK[2]]
-    for n, width, (least, most, share) in zip(shape, widths, sides, strict=True):
-        side = max(least, P + 1, min(most, share * n * width))
+    for n, width, (low, high, share) in zip(shape, widths, sides, strict=True):
+        side = max(low, P + 1, min(high, share * n * width))
         counts.append(max(1, n // math.ceil(side / width)))
     return counts
 

@@ -66,38 +66,38 @@ class SumSteps:
         self.p, self.v, self.rhs, self.space = p, v, rhs, space
         self.place = place or Geometry(p.box, p.periodicity)
         self.rows = options is not None and options.layout == "nd"
-        brick, others, ghosts = share or (None, None, 0)
-        self.points, self._others = PointHandles(p, *numbers, space, v, brick, ghosts), others
+        brick, exchanges, ghosts = share or (None, None, 0)
+        self.points, self._others = PointHandles(p, *numbers, space, v, brick, ghosts), exchanges
         kernel, n, nt = p.kernel, numbers[1] + ghosts, numbers[0]
         self._own = numbers[1]
         self.law = kernel.law
         self.density = argument("density", (rhs, *self._axes(kernel.dens, n)), p.dtype)
         self.normals = argument("normals", self._axes(3, n), p.dtype) if kernel.normals else None
-        loaded = rhs * kernel.dens
-        self.factors = argument("factors", (loaded + 3 + rhs * kernel.result, 2), p.dtype)
-        self._loading, self._normals_loading = self.factors[:loaded], self.factors[loaded : loaded + 3]
-        self._unloading = self.factors[loaded + 3 :]
+        n_loads = rhs * kernel.dens
+        self.factors = argument("factors", (n_loads + 3 + rhs * kernel.result, 2), p.dtype)
+        self._loading, self._normals_loading = self.factors[:n_loads], self.factors[n_loads : n_loads + 3]
+        self._unloading = self.factors[n_loads + 3 :]
         self.u = result("result", (rhs, *self._axes(kernel.result, nt)), p.dtype)
         self.strengths = state("strengths", (rhs, kernel.strengths, n), p.dtype, zero=False)
         pack, first = self._load()
-        directed, more = self._directed()
-        self.rows_of_sources, spreading, packs = self._packed(directed)
-        whole = options is not None and options.fft_type == "C2C"
+        directions, direction_steps = self._directed()
+        self.rows_of_sources, spreading, packs = self._packed(directions)
+        with_images = options is not None and options.fft_type == "C2C"
         library = options.transform() if options is not None else None
         skew = p.skew if brick is None or not any(brick.cut) else None
         self.near = near.field(p, self.points.targets, self.points.sources, self.rows_of_sources, v, rhs, skew)
-        own = None
+        own_field = None
         if numbers[2]:
             base = (
                 constant("order of G2P", np.arange(nt, dtype=np.int32))
                 if v.g2p == "BASE"
                 else self.points.targets.order
             )
-            own = base, self.strengths
-        where = far.FarPoints(self.points.spreading, self.points.targets, spreading, self.points.gather, own)
-        self.far = far.field(p, where, v, space, library, whole, rhs, share)
-        before, behind = ([self.near.step], []) if others is None else others.beside(self.near.step)
-        steps = [*pack, *more, *packs, *before, *self.far.steps, *behind, *self._unpack()]
+            own_field = base, self.strengths
+        far_points = far.FarPoints(self.points.spreading, self.points.targets, spreading, self.points.gather, own_field)
+        self.far = far.field(p, far_points, v, space, library, with_images, rhs, share)
+        head, tail = ([self.near.step], []) if exchanges is None else exchanges.beside(self.near.step)
+        steps = [*pack, *direction_steps, *packs, *head, *self.far.steps, *tail, *self._unpack()]
         transforms = self.far.transforms
         self.steps = Steps(steps, first, workers=lambda space: (transforms.size, transforms.each))
 
@@ -114,15 +114,17 @@ class SumSteps:
 
         The second list has the steps of the first run, which fill in the parameters of the kernel behind the strengths.
         """
-        kernel, given = self.p.kernel, self.p.kernel.given
+        kernel, n_values = self.p.kernel, self.p.kernel.given
         steps, first = [], []
         for r in range(self.rhs):
-            own, factor = self.strengths[r], self._loading[r * kernel.dens : (r + 1) * kernel.dens]
-            steps += self._taken(self._turned(self.density[r]), factor, own[: kernel.dens])
+            strengths, factor = self.strengths[r], self._loading[r * kernel.dens : (r + 1) * kernel.dens]
+            steps += self._taken(self._turned(self.density[r]), factor, strengths[: kernel.dens])
             if self.normals is not None:
-                steps += self._taken(self._turned(self.normals), self._normals_loading, own[kernel.dens : given])
-            for i, value in enumerate(kernel.parameters, given):
-                first += glue.fill(PACK, own[i], value)
+                steps += self._taken(
+                    self._turned(self.normals), self._normals_loading, strengths[kernel.dens : n_values]
+                )
+            for i, value in enumerate(kernel.parameters, n_values):
+                first += glue.fill(PACK, strengths[i], value)
         return steps, first
 
     def _taken(self, a: Handle, factor: Handle, out: Handle) -> list[Step]:
@@ -138,30 +140,30 @@ class SumSteps:
         if p.skew is None or not kernel.slopes:
             return self.strengths, []
         numbers = kernel.strengths
-        directed = state("directed", (self.rhs, numbers + 6, self.strengths.shape[2]), p.dtype, zero=False)
+        directions = state("directed", (self.rhs, numbers + 6, self.strengths.shape[2]), p.dtype, zero=False)
         t01, t02, t12 = (float(np.dtype(p.dtype).type(t)) for t in p.skew)
         l0, l1 = p.box[:2]
         tilts = {"t01": t01 / l0, "t02": t02 / l0, "t12": t12 / l1}
         steps = []
         for r in range(self.rhs):
-            steps += glue.copy(PACK, self.strengths[r], directed[r, :numbers])
+            steps += glue.copy(PACK, self.strengths[r], directions[r, :numbers])
             for start in (0, 3):  # q, then n
                 v = self.strengths[r, kernel.given - 6 + start :][:3]
-                out = directed[r, numbers + start :][:3]
+                out = directions[r, numbers + start :][:3]
                 steps.append(self._step(PACK, "along_sides", v.shape[1], {"v": v, "out": out, **tilts}))
-        return directed, steps
+        return directions, steps
 
-    def _packed(self, directed: Handle) -> tuple[Handle, Handle, list[Step]]:
+    def _packed(self, directions: Handle) -> tuple[Handle, Handle, list[Step]]:
         """Return sources as rows (x, y, z, strengths) in the orders of their cells and of P2G, and the steps."""
         sources, base = self.points.sources, self.points.base
         rows, packs = self._rows(sources.points, sources.order, self.strengths)
         if base is not None:
-            everyone = constant("order of P2G", np.arange(self._own, dtype=np.int32))
-            spreading, more = self._rows(base, everyone, directed)
-            return rows, spreading, [packs, more]
+            order = constant("order of P2G", np.arange(self._own, dtype=np.int32))
+            spreading, far_packs = self._rows(base, order, directions)
+            return rows, spreading, [packs, far_packs]
         if self.points.spreading is not sources:
-            spreading, more = self._rows(self.points.spreading.points, self.points.spreading.order, directed)
-            return rows, spreading, [packs, more]
+            spreading, far_packs = self._rows(self.points.spreading.points, self.points.spreading.order, directions)
+            return rows, spreading, [packs, far_packs]
         return rows, rows, [packs]
 
     def _rows(self, points: Handle, order: Handle, strengths: Handle) -> tuple[Handle, Step]:
@@ -181,17 +183,23 @@ class SumSteps:
         steps: list[Step | Call] = []
         if kernel.mean:
             factors = constant("factors of the mean", np.tile(green.constants(p, self.place.power), self.rhs))
-            own, total = self.strengths[:, :, : self._own], self._others.total if self._others else None
+            own_strengths, total = self.strengths[:, :, : self._own], self._others.total if self._others else None
             phase = UNPACK if total is None else "agree"
             steps.append(
-                Call(phase, partial(_mean, p, total, kernel.fields), [own, factors], [constants], capturable=False)
+                Call(
+                    phase,
+                    partial(_mean, p, total, kernel.fields),
+                    [own_strengths, factors],
+                    [constants],
+                    capturable=False,
+                )
             )
         for r in range(self.rhs):
-            at, out = slice(r * kernel.result, (r + 1) * kernel.result), self._turned(self.u[r])
-            near_at = slice(r * kernel.sums, r * kernel.sums + kernel.result)
-            fields = {"a": self.near.result[near_at], "b": self.far.result[at], "constant": constants[at]}
+            rows, out = slice(r * kernel.result, (r + 1) * kernel.result), self._turned(self.u[r])
+            near_rows = slice(r * kernel.sums, r * kernel.sums + kernel.result)
+            fields = {"a": self.near.result[near_rows], "b": self.far.result[rows], "constant": constants[rows]}
             args = fields | {
-                "factor": self._unloading[at],
+                "factor": self._unloading[rows],
                 "order": targets.order,
                 "out": out,
                 "components": kernel.result,
@@ -206,7 +214,7 @@ class SumSteps:
             return []
         matrix = constant("axes", np.array(self.place.frame, self.p.dtype).T.copy())
         vectors = [out[rows] for rows in left_out.result_vectors(self.p.kernel)]
-        return [self._step(UNPACK, "turn_vectors", out.shape[1], {"u": some, "matrix": matrix}) for some in vectors]
+        return [self._step(UNPACK, "turn_vectors", out.shape[1], {"u": vector, "matrix": matrix}) for vector in vectors]
 
     def _step(self, phase: str, name: str, items: int, args: dict[str, object]) -> Step:
         return Step(phase, engine.kernel("glue", name, real=self.p.dtype), items, args)

@@ -56,13 +56,13 @@ def verify(
     """
     v = v or variants.choose(space, p.dtype)
     units = units or workunits(p, space, v, rhs)
-    marked = space.native and space.engine == "parki"
-    mine = (space, v, *units, *((target(), checking()) if marked else ()))
-    if mine in _sound:
+    is_native = space.native and space.engine == "parki"
+    case = (space, v, *units, *((target(), checking()) if is_native else ()))
+    if case in _sound:
         return
-    folders = [engine.object_path(w).parent for w in units] if marked else []
+    folders = [engine.object_path(w).parent for w in units] if is_native else []
     if folders and all((folder / MARK).exists() for folder in folders):
-        _sound.add(mine)
+        _sound.add(case)
         return
     small = scaled(p)
     near, far = compiled(small, space, v, rhs)
@@ -74,14 +74,14 @@ def verify(
         error = float(np.sqrt(np.mean((field - exact) ** 2) / np.mean(exact**2)))
         if not error <= bound:
             advice = "Report it with the output of parki doctor."
-            if marked:
-                listed = ", ".join(str(folder) for folder in folders)
-                advice = f"Try PARKI_VECTOR_BYTES=32 or PARKI_ARCH=x86-64; the objects are in {listed}."
+            if is_native:
+                text = ", ".join(str(folder) for folder in folders)
+                advice = f"Try PARKI_VECTOR_BYTES=32 or PARKI_ARCH=x86-64; the objects are in {text}."
             raise VerificationError(
                 f"the compiled {part} of {p.kernel} differs from NumPy by {error:.1e} on {space.name}, expected at "
                 f"most {bound:.1e}. {advice}"
             )
-    _sound.add(mine)
+    _sound.add(case)
     for folder in folders:
         try:
             (folder / MARK).touch()
@@ -125,14 +125,14 @@ def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 
     points = Points(p, x, x, space, v)
     stages = sums.Stages(sum_, points)
     stages.run(dens, normals, xp.empty((rhs, p.kernel.result, N), p.dtype), WallTime())
-    back = np.argsort(to_host(points.targets.order))
+    order = np.argsort(to_host(points.targets.order))
     powers = Powers.of(p.kernel.law, 0, dens, normals, p.kernel.result).result
-    every = np.concatenate([powers, np.repeat(powers[:, :1], 6 * p.kernel.virial, axis=1)], axis=1)
+    near_powers = np.concatenate([powers, np.repeat(powers[:, :1], 6 * p.kernel.virial, axis=1)], axis=1)
     near, far = (
-        np.ldexp(to_host(stages.placed[u]).astype(float), by.reshape(-1, 1))
-        for u, by in ((sum_.near.result, every), (sum_.far.result, powers))
+        np.ldexp(to_host(stages.placed[u]).astype(float), power.reshape(-1, 1))
+        for u, power in ((sum_.near.result, near_powers), (sum_.far.result, powers))
     )
-    return near[:, back], far if v.g2p == "BASE" else far[:, back]
+    return near[:, order], far if v.g2p == "BASE" else far[:, order]
 
 
 def strengths(p: Parameters, rhs: int) -> list[Array]:
@@ -150,8 +150,8 @@ def reference_near(p: Parameters, rhs: int = 1) -> Array:
     x = inputs(p)[0].astype(float)
     tables, kernel = radial.tables(p).astype(float), p.kernel
     t01, t02, t12 = p.skew or (0.0, 0.0, 0.0)
-    cell, most = np.array([[1.0, t01, t02], [0.0, 1.0, t12], [0.0, 0.0, 1.0]]), 1 if p.skew is None else 2
-    images = np.stack(np.meshgrid(*[np.arange(-most, most + 1.0)] * 3, indexing="ij")).reshape(3, -1).T @ cell
+    cell, reach = np.array([[1.0, t01, t02], [0.0, 1.0, t12], [0.0, 0.0, 1.0]]), 1 if p.skew is None else 2
+    images = np.stack(np.meshgrid(*[np.arange(-reach, reach + 1.0)] * 3, indexing="ij")).reshape(3, -1).T @ cell
     r = x[:, :, None, None] - x[:, None, :, None] - images.T[:, None, None, :]
     i, j, m = np.nonzero(np.sum(r * r, axis=0) < p.rc**2)
     r = r[:, i, j, m]
@@ -160,16 +160,16 @@ def reference_near(p: Parameters, rhs: int = 1) -> Array:
     far = [np.polyval(row, 2 * r2 / p.rc**2 - 1) for row in tables]
     total = []
     for s in strengths(p, rhs):
-        each = reference_kernels.pairs(kernel.pair, kernel.sums, r, far, list(s[:, j]), w, dict(kernel.slots))
-        total += [np.bincount(i, row, N) for row in each]
+        rows = reference_kernels.pairs(kernel.pair, kernel.sums, r, far, list(s[:, j]), w, dict(kernel.slots))
+        total += [np.bincount(i, row, N) for row in rows]
     return np.array(total)
 
 
 def reference_far(p: Parameters, rhs: int = 1) -> Array:
     """Return the far field as a sum over its modes (`multipliers`)."""
     x, kernel = inputs(p)[0].astype(float), p.kernel
-    most = int(p.kmax * max(params.edges(p.box, p.skew)) / (2 * math.pi))
-    k = 2 * math.pi * np.stack(np.meshgrid(*[np.arange(-most, most + 1)] * 3, indexing="ij")).reshape(3, -1)
+    m_max = int(p.kmax * max(params.edges(p.box, p.skew)) / (2 * math.pi))
+    k = 2 * math.pi * np.stack(np.meshgrid(*[np.arange(-m_max, m_max + 1)] * 3, indexing="ij")).reshape(3, -1)
     s01, s02, s12 = multipliers.reciprocal(p)
     k = np.stack([k[0] + s01 * k[1] + s02 * k[2], k[1] + s12 * k[2], k[2]])
     k2 = np.sum(k * k, axis=0)

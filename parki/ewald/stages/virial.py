@@ -29,11 +29,11 @@ class VirialStages(Stages):
         place = self.sum.place
         powers = Powers.of(self.sum.law, place.power, dens, None, self.sum.p.kernel.result)
         self.run(dens, None, out, times, powers)
-        found = self._virial()
+        tensor = self._virial()
         if place.frame is not None:
             frame = np.array(place.frame)
-            found = frame.T @ found @ frame
-        return np.ldexp(found, int(powers.result[0, 0] - powers.dens[0, 0]))
+            tensor = frame.T @ tensor @ frame
+        return np.ldexp(tensor, int(powers.result[0, 0] - powers.dens[0, 0]))
 
     def _constant(self) -> float:
         """Return the constant that the net density adds to the sum."""
@@ -44,17 +44,17 @@ class VirialStages(Stages):
         sum_, p, wide = self.sum, self.sum.p, np.float64
         rows, near, far = (self.placed[h] for h in (sum_.rows_of_sources, sum_.near.result, sum_.far.result))
         q = rows[:, 3].astype(wide)
-        own = to_host(near[p.kernel.result :].astype(wide) @ q)
+        own_sums = to_host(near[p.kernel.result :].astype(wide) @ q)
         lines = to_host(self.placed[sum_.far.lines].sum(axis=0, dtype=wide))
-        whole = lines[0] + float(self._constant()) * float(q.sum())
-        found = (0.5 * own - lines[1:])[SYMMETRIC] - 0.5 * whole * np.eye(3)
+        total = lines[0] + float(self._constant()) * float(q.sum())
+        tensor = (0.5 * own_sums - lines[1:])[SYMMETRIC] - 0.5 * total * np.eye(3)
         periodic = p.periodicity
         if periodic < 3:
             far = far if sum_.v.g2p != "BASE" else far[:, self.placed[sum_.points.targets.order]]
             slopes = (near[1:4].astype(wide) + far[1:4].astype(wide)) * q
             x = self.placed[sum_.points.targets.points][periodic:].astype(wide)
             moments = to_host((x - x.mean(axis=1)[:, None]) @ slopes.T)
-            found[periodic:], found[:, periodic:] = moments, moments.T
-            free = moments[:, periodic:]
-            found[periodic:, periodic:] = 0.5 * (free + free.T)
-        return found
+            tensor[periodic:], tensor[:, periodic:] = moments, moments.T
+            part = moments[:, periodic:]
+            tensor[periodic:, periodic:] = 0.5 * (part + part.T)
+        return tensor
