@@ -39,9 +39,9 @@ class agreed:
         On all ranks, that of the first rank that failed.
     """
 
-    def __init__(self, comm: Comm, doing: str, same: Mapping[str, Any] | None = None) -> None:
-        self._comm, self._doing = comm, doing
-        self.same: Mapping[str, Any] = same or {}
+    def __init__(self, comm: Comm, action: str, values: Mapping[str, Any] | None = None) -> None:
+        self._comm, self._doing = comm, action
+        self.same: Mapping[str, Any] = values or {}
 
     def __enter__(self) -> agreed:
         return self
@@ -56,33 +56,33 @@ class agreed:
         first, low, high = comm.allreduce([comm.size if error is None else comm.rank, mark, -mark], "min").tolist()
         if first == comm.size:
             if low != -high:
-                differ = self._differ()
-                differ.add_note(f"Found in {self._doing}; {EVERYWHERE}")
-                raise differ
+                difference = self._differ()
+                difference.add_note(f"Found in {self._doing}; {EVERYWHERE}")
+                raise difference
             return False
-        told = comm.bcast(_sent(error) if comm.rank == first else None, int(first))
-        found = error if error is not None and comm.rank == first else pickle.loads(told)
-        found.add_note(f"Found by rank {int(first)} of {comm.size} in {self._doing}; {EVERYWHERE}")
-        if found is error:
+        message = comm.bcast(_sent(error) if comm.rank == first else None, int(first))
+        failure = error if error is not None and comm.rank == first else pickle.loads(message)
+        failure.add_note(f"Found by rank {int(first)} of {comm.size} in {self._doing}; {EVERYWHERE}")
+        if failure is error:
             return False
-        raise found from error
+        raise failure from error
 
     def _differ(self) -> ValueError:
         """Return the error of ranks that do not do the same."""
-        every = self._comm.allgather({name: repr(value) for name, value in self.same.items()})
-        for name in dict.fromkeys(name for own in every for name in own):
-            expected = every[0].get(name, "nothing")
-            for rank, own in enumerate(every):
-                found = own.get(name, "nothing")
-                if found != expected:
-                    return ValueError(f"{name} is {found} on rank {rank}; expected {expected}, as on rank 0.")
+        texts = self._comm.allgather({name: repr(value) for name, value in self.same.items()})
+        for name in dict.fromkeys(name for facts in texts for name in facts):
+            expected = texts[0].get(name, "nothing")
+            for rank, facts in enumerate(texts):
+                fact = facts.get(name, "nothing")
+                if fact != expected:
+                    return ValueError(f"{name} is {fact} on rank {rank}; expected {expected}, as on rank 0.")
         return ValueError(f"ranks differ in {self._doing}: expected the same calls, in the same order, on all ranks.")
 
 
 def shown(options: Any) -> dict[str, str]:
     """Return options, fields of a dataclass, that must be equal on all ranks."""
-    own = ("comm", "execution_space", "threads", "verbose")
-    values = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in own}
+    own_names = ("comm", "execution_space", "threads", "verbose")
+    values = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in own_names}
     return {name: str(a.tolist() if isinstance(a, np.ndarray) else a) for name, a in values.items()}
 
 
@@ -91,8 +91,8 @@ def kernel_facts(kernel: Any) -> dict[str, Any]:
 
     Functions are equal if their texts are.  A file may lie elsewhere on another machine: paths are not compared.
     """
-    read = {"function": kernel.pair} | {f"function of slot '{name}'": value for name, value in kernel.slots}
-    texts = {name: str(value) for name, value in read.items() if isinstance(value, FunctionText)}
+    functions = {"function": kernel.pair} | {f"function of slot '{name}'": value for name, value in kernel.slots}
+    texts = {name: str(value) for name, value in functions.items() if isinstance(value, FunctionText)}
     return {"kernel": str(kernel), **dict(zip(kernel.names, kernel.parameters, strict=True)), **texts}
 
 
@@ -101,25 +101,25 @@ def finder(error: BaseException) -> str | None:
     return next((note for note in getattr(error, "__notes__", ()) if note.endswith(EVERYWHERE)), None)
 
 
-def _digest(same: Mapping[str, Any]) -> int:
-    text = "\n".join(f"{name}={value!r}" for name, value in same.items())
+def _digest(values: Mapping[str, Any]) -> int:
+    text = "\n".join(f"{name}={value!r}" for name, value in values.items())
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
 
 
 def _sent(error: Exception | None) -> bytes:
     """Return an exception in bytes: itself, or one of a class of Python's own with its text."""
     try:
-        told = pickle.dumps(error)
-        pickle.loads(told)
+        message = pickle.dumps(error)
+        pickle.loads(message)
     except Exception:
         base = next(c for c in type(error).__mro__ if c.__module__ == "builtins")
         name = "" if base is type(error) else f"{type(error).__name__}: "
         try:
-            told = pickle.dumps(base(f"{name}{error}"))
-            pickle.loads(told)
+            message = pickle.dumps(base(f"{name}{error}"))
+            pickle.loads(message)
         except Exception:
-            told = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
-    return told
+            message = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return message
 
 
 def totals(comm: Comm, *numbers: int) -> tuple[int, ...]:

@@ -25,5 +25,5 @@ def of(comm: Any) -> Comm:
         return mpi.of(comm)
     if isinstance(comm, Comm):
         return comm
-    found = f"{type(comm).__module__}.{type(comm).__qualname__}"
-    raise TypeError(f"comm is a {found}; expected a communicator of mpi4py, or None.")
+    name = f"{type(comm).__module__}.{type(comm).__qualname__}"
+    raise TypeError(f"comm is a {name}; expected a communicator of mpi4py, or None.")

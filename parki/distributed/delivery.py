@@ -73,11 +73,11 @@ class Delivery:
         phase : str
         space : Space, optional
         """
-        given = {rank: module_of(like).ascontiguousarray(a) for rank, a in rows.items() if len(a)}
-        come = comm.exchange_unknown(given, like, phase)
-        found = [come[rank] for rank in sorted(come)]
-        made = cls(comm, send, {rank: len(a) for rank, a in come.items()}, phase, space)
-        return made, module_of(like).concatenate(found) if found else like[:0]
+        outgoing = {rank: module_of(like).ascontiguousarray(a) for rank, a in rows.items() if len(a)}
+        incoming = comm.exchange_unknown(outgoing, like, phase)
+        parts = [incoming[rank] for rank in sorted(incoming)]
+        delivery = cls(comm, send, {rank: len(a) for rank, a in incoming.items()}, phase, space)
+        return delivery, module_of(like).concatenate(parts) if parts else like[:0]
 
     def there(self, *arrays: Array, out: Array | None = None) -> Array:
         """Return the entries that come from all ranks, in their order, of arrays with entries along the last axis.
@@ -92,51 +92,59 @@ class Delivery:
         rows = [a.reshape(math.prod(a.shape[:-1]), a.shape[-1]) for a in arrays]
         xp, dtype, count = module_of(rows[0]), rows[0].dtype, sum(len(a) for a in rows)
         out = xp.empty((count, self.received), dtype) if out is None else out
-        packed, come = self._messages(xp, dtype, count, len(self._index), self.received - len(self._own))
-        own, first = slice(self._before, self._before + len(self._own)), 0
+        outgoing, incoming = self._messages(xp, dtype, count, len(self._index), self.received - len(self._own))
+        own_range, first = slice(self._before, self._before + len(self._own)), 0
         for a in rows:
-            self._pack(a, self._index, packed, first)
-            part = out[first : first + len(a), own]
+            self._pack(a, self._index, outgoing, first)
+            part = out[first : first + len(a), own_range]
             if not self._launched("gather", a, self._own, part, rows=len(a)):
                 part[...] = a[:, self._own]
             first += len(a)
-        self._exchange(packed, come, (self._to, self._from))
-        for some, at in ((come[: own.start], slice(own.start)), (come[own.start :], slice(own.stop, None))):
-            self._unpack(some, self._everyone(len(some)), out[:, at])
+        self._exchange(outgoing, incoming, (self._to, self._from))
+        for block, columns in (
+            (incoming[: own_range.start], slice(own_range.start)),
+            (incoming[own_range.start :], slice(own_range.stop, None)),
+        ):
+            self._unpack(block, self._everyone(len(block)), out[:, columns])
         return out.reshape(*lead, self.received)
 
     def back(self, a: Array, out: Array | None = None) -> Array:
         """Return entries along the last axis to where they came from; each must have gone to one rank only."""
         rows, xp = a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), module_of(a)
         out = xp.empty((len(rows), self.sent), a.dtype) if out is None else out
-        packed, come = self._messages(xp, a.dtype, len(rows), self.received - len(self._own), len(self._index))
-        own = slice(self._before, self._before + len(self._own))
-        for some, at in ((packed[: own.start], slice(own.start)), (packed[own.start :], slice(own.stop, None))):
-            self._pack(rows[:, at], self._everyone(len(some)), some)
-        if not self._launched("scatter", rows[:, own], self._own, out, rows=len(rows)):
-            out[:, self._own] = rows[:, own]
-        self._exchange(packed, come, (self._from, self._to))
-        self._unpack(come, self._index, out)
+        outgoing, incoming = self._messages(xp, a.dtype, len(rows), self.received - len(self._own), len(self._index))
+        own_range = slice(self._before, self._before + len(self._own))
+        for block, columns in (
+            (outgoing[: own_range.start], slice(own_range.start)),
+            (outgoing[own_range.start :], slice(own_range.stop, None)),
+        ):
+            self._pack(rows[:, columns], self._everyone(len(block)), block)
+        if not self._launched("scatter", rows[:, own_range], self._own, out, rows=len(rows)):
+            out[:, self._own] = rows[:, own_range]
+        self._exchange(outgoing, incoming, (self._from, self._to))
+        self._unpack(incoming, self._index, out)
         return out.reshape(*a.shape[:-1], self.sent)
 
     def _messages(self, xp: Any, dtype: np.dtype, count: int, n: int, m: int) -> tuple[Array, Array]:
         """Return memory for n entries to send and m to receive, with `count` numbers each."""
         return self._room(xp, "packed", (n, count), dtype), self._room(xp, "come", (m, count), dtype)
 
-    def _exchange(self, packed: Array, come: Array, ways: tuple[Ranges, Ranges]) -> None:
+    def _exchange(self, outgoing: Array, incoming: Array, ways: tuple[Ranges, Ranges]) -> None:
         """Send and receive entries, by ranks."""
-        send, receive = ({q: a[at] for q, at in way.items()} for a, way in zip((packed, come), ways, strict=True))
+        send, receive = (
+            {q: a[part] for q, part in way.items()} for a, way in zip((outgoing, incoming), ways, strict=True)
+        )
         self._comm.exchange(send, receive, self._phase).finish()
 
-    def _pack(self, a: Array, order: Array, packed: Array, first: int = 0) -> None:
+    def _pack(self, a: Array, order: Array, outgoing: Array, first: int = 0) -> None:
         """Set ``packed[j, first + k] = a[k, order[j]]``."""
-        if not self._launched("gather_columns", a, order, packed, first=first, rows=len(a)):
-            packed[:, first : first + len(a)] = a[:, order].T
+        if not self._launched("gather_columns", a, order, outgoing, first=first, rows=len(a)):
+            outgoing[:, first : first + len(a)] = a[:, order].T
 
-    def _unpack(self, come: Array, order: Array, out: Array) -> None:
+    def _unpack(self, incoming: Array, order: Array, out: Array) -> None:
         """Set ``out[k, order[j]] = come[j, k]``."""
-        if not self._launched("scatter_columns", come, order, out, rows=len(out)):
-            out[:, order] = come.T
+        if not self._launched("scatter_columns", incoming, order, out, rows=len(out)):
+            out[:, order] = incoming.T
 
     def _launched(self, name: str, a: Array, order: Array, out: Array, **numbers: int) -> bool:
         """Run a workunit of `kernels/glue.py` per entry of an order; return False if it takes no such arrays."""

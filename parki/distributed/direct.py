@@ -32,9 +32,9 @@ class RingDirect(FreeOverRanks, Direct):
         """Return the sum over a ring; direct sums of pieces launch by themselves."""
         return RingSum(self, problem, structure)
 
-    def predict(self, problem: RanksProblem, *given: Any) -> Prediction:
+    def predict(self, problem: RanksProblem, *details: Any) -> Prediction:
         """Predict the time of a call from the pairs of this rank's targets."""
-        return super().predict(replace(problem, n_sources=problem.totals[1]), *given)
+        return super().predict(replace(problem, n_sources=problem.totals[1]), *details)
 
 
 class RingSum:
@@ -47,8 +47,8 @@ class RingSum:
 
     def run(self, density: Array, normals: Array | None, out: Array, times: PhaseTimes) -> None:
         """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` into `out` ``(rhs, components, Nt)``."""
-        method, own = self._method, self._structure
-        x, y = (scaling.times(a, -self._power) for a in (own.targets, own.sources))
+        method, structure = self._method, self._structure
+        x, y = (scaling.times(a, -self._power) for a in (structure.targets, structure.sources))
         with times.phase("pairs"):
             u = all_pairs.direct_sums(method.kernel, x, y, density, normals, method.space, method.comm)
             out[...] = module_of(out).asarray(u)

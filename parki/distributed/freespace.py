@@ -61,9 +61,9 @@ class FreeOverRanks(FreeMethod):
 
     def times(self, problem: RanksProblem, parameters: Any) -> PhaseTimes:
         """Return the times of all phases, exchanges included, set to zero."""
-        found = super().times(problem, parameters)
-        found.over(self.comm, EXCHANGES)
-        return found
+        phase_times = super().times(problem, parameters)
+        phase_times.over(self.comm, EXCHANGES)
+        return phase_times
 
     def problem(self, targets: Any, sources: Any) -> RanksProblem:
         """Check every rank's points and options."""
@@ -78,8 +78,8 @@ class FreeOverRanks(FreeMethod):
         totals = agreement.totals(self.comm, x.shape[1], y.shape[1])
         low, high = self.corners(x, y)
         with agreed(self.comm, "placing points"):
-            made = FreeProblem.of(self.kernel, self.space, x, y, on_gpu, scaling.longest(low, high))
-        fields = {name: getattr(made, name) for name in FreeProblem.__dataclass_fields__}
+            problem = FreeProblem.of(self.kernel, self.space, x, y, on_gpu, scaling.longest(low, high))
+        fields = {name: getattr(problem, name) for name in FreeProblem.__dataclass_fields__}
         return RanksProblem(**fields, totals=totals)
 
     def moved(
@@ -100,12 +100,12 @@ class FreeOverRanks(FreeMethod):
         """Return the parameters if all ranks together have as many points as before, else None."""
         return parameters if old.totals == new.totals else None
 
-    def reference(self, problem: FreeProblem, parameters: Any, chosen: Array, density: Density) -> np.ndarray:
+    def reference(self, problem: FreeProblem, parameters: Any, index: Array, density: Density) -> np.ndarray:
         """Return the direct sum in double precision at chosen targets: ``(rhs, components, n)``."""
         xp, wide = module_of(problem.sources), np.float64
         x, y = (scaling.times(a.astype(wide), -problem.power) for a in (problem.targets, problem.sources))
         axes = None if density.normals is None else density.normals.astype(wide)
-        x = xp.ascontiguousarray(x[:, xp.asarray(chosen)])
+        x = xp.ascontiguousarray(x[:, xp.asarray(index)])
         return all_pairs.direct_sums(self.kernel, x, y, density.values.astype(wide), axes, self.space, self.comm)
 
     def corners(self, *clouds: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -114,14 +114,14 @@ class FreeOverRanks(FreeMethod):
         low, high = np.split(self.comm.allreduce(np.concatenate([low, -high]), "min"), 2)
         return low, -high
 
-    def own_sample(self, x: Array, every: int) -> Array:
-        """Return this rank's points of a sample: each `every`-th of the points (3, …) of all ranks; collective."""
+    def own_sample(self, x: Array, stride: int) -> Array:
+        """Return this rank's points of a sample: every `stride`-th of the points (3, …) of all ranks; collective."""
         first = sum(self.comm.allgather(x.shape[1])[: self.comm.rank])
-        return module_of(x).ascontiguousarray(x[:, -first % every :: every])
+        return module_of(x).ascontiguousarray(x[:, -first % stride :: stride])
 
-    def sample(self, x: Array, every: int) -> np.ndarray:
-        """Return each `every`-th of the points (3, …) of all ranks, the same on all ranks; collective."""
-        return np.concatenate(self.comm.allgather(arrays.to_host(self.own_sample(x, every))), axis=1)
+    def sample(self, x: Array, stride: int) -> np.ndarray:
+        """Return every `stride`-th of the points (3, …) of all ranks, the same on all ranks; collective."""
+        return np.concatenate(self.comm.allgather(arrays.to_host(self.own_sample(x, stride))), axis=1)
 
 
 class Owned(Protocol):
@@ -154,39 +154,41 @@ class SumOverRanks(FreeSum):
     structure : Owned
     """
 
-    def __init__(self, placed: Placed, charges: Handle, result: Handle, problem: FreeProblem, structure: Owned) -> None:
-        super().__init__(placed, charges, result, problem)
-        self._structure, xp = structure, placed.memory_of.xp
+    def __init__(
+        self, placement: Placed, charges: Handle, result: Handle, problem: FreeProblem, structure: Owned
+    ) -> None:
+        super().__init__(placement, charges, result, problem)
+        self._structure, xp = structure, placement.memory_of.xp
         self._room = tuple(xp.empty(a.shape, a.dtype) for a in (charges, result))
 
     def run(self, density: Array, normals: Array | None, out: Array, times: PhaseTimes) -> None:
         """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` into `out` ``(rhs, components, Nt)``."""
-        problem, structure, (given, made) = self._problem, self._structure, self._room
-        before, beside = structure.comm.traffic.copy(), structure.beside
-        if beside is not None:
-            beside.reset()
+        problem, structure, (charge_room, result_room) = self._problem, self._structure, self._room
+        old_traffic, overlap = structure.comm.traffic.copy(), structure.beside
+        if overlap is not None:
+            overlap.reset()
         with times.phase("agree"):
             powers = self._powers(density, normals)
         directions = None if normals is None else scaling.times(normals, powers.normals)
-        for row, u, into, back in zip(density, out, powers.dens, powers.result, strict=True):
+        for row, u, in_power, out_power in zip(density, out, powers.dens, powers.result, strict=True):
             with times.phase("sort"):
-                charges = scaling.multiplied(row, into)
+                charges = scaling.multiplied(row, in_power)
                 if problem.charges is not None:
                     charges = problem.charges(charges, directions)
-                structure.to_sources.there(charges, out=given)
-            self.placed.run({self._charges: given, self._result: made}, times)
+                structure.to_sources.there(charges, out=charge_room)
+            self.placed.run({self._charges: charge_room, self._result: result_room}, times)
             with times.phase("sort"):
-                scaling.multiply(made, back)
-                u[...] = structure.to_targets.back(made)
-        for phase, seconds in (beside.worked if beside is not None else {}).items():
-            times.shift(seconds, phase, beside.phase)
-        times.sent(structure.comm.traffic, before)
+                scaling.multiply(result_room, out_power)
+                u[...] = structure.to_targets.back(result_room)
+        for phase, seconds in (overlap.worked if overlap is not None else {}).items():
+            times.shift(seconds, phase, overlap.phase)
+        times.sent(structure.comm.traffic, old_traffic)
 
     def _powers(self, density: Array, normals: Array | None) -> Powers:
         """Return the powers of two by which all ranks multiply."""
         problem, sizes = self._problem, scaling.largest(density)
         axes = np.array([] if normals is None else [scaling.largest(normals).max()])
-        every = self._structure.comm.allreduce(np.concatenate([sizes.ravel(), axes]), "max")
-        steep = None if normals is None else float(every[-1])
-        largest = every[: sizes.size].reshape(sizes.shape)
+        maxima = self._structure.comm.allreduce(np.concatenate([sizes.ravel(), axes]), "max")
+        steep = None if normals is None else float(maxima[-1])
+        largest = maxima[: sizes.size].reshape(sizes.shape)
         return Powers.of_largest(problem.law, problem.power, largest, steep, problem.kernel.result)

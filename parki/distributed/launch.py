@@ -15,13 +15,13 @@ from parki.distributed import agreement
 LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID")
 
 
-def world(least: int = 2) -> Any:
-    """Return the communicator of all ranks that a launcher has begun, None for fewer than `least` and without one."""
+def world(size: int = 2) -> Any:
+    """Return the communicator of all ranks of a launcher, None for fewer than `size` ranks and without one."""
     if not any(name in os.environ for name in LAUNCHERS) or importlib.util.find_spec("mpi4py") is None:
         return None
     from mpi4py import MPI
 
-    return MPI.COMM_WORLD if MPI.COMM_WORLD.Get_size() >= least else None
+    return MPI.COMM_WORLD if MPI.COMM_WORLD.Get_size() >= size else None
 
 
 @contextlib.contextmanager

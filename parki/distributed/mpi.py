@@ -19,7 +19,7 @@ from parki.distributed.comm import OPERATIONS, Operation, Traffic
 LONGEST = 1 << 30  # bytes of a message, at most: MPI's libraries count up to 2³¹
 PAUSE = (1e-5, 1e-3)  # seconds between two looks, shortest and longest, of a wait that may time out
 OPS = {"sum": MPI.SUM, "min": MPI.MIN, "max": MPI.MAX}
-_KEY = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, own: own.free())
+_KEY = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, duplicate: duplicate.free())
 
 
 def of(comm: MPI.Intracomm) -> MpiComm:
@@ -32,18 +32,18 @@ def of(comm: MPI.Intracomm) -> MpiComm:
     """
     if comm == MPI.COMM_NULL:
         raise ValueError("comm is MPI.COMM_NULL; expected a communicator that this process is in.")
-    own = comm.Get_attr(_KEY)
-    if own is None:
-        own = MpiComm(comm.Dup())
-        comm.Set_attr(_KEY, own)
-    return own
+    wrapper = comm.Get_attr(_KEY)
+    if wrapper is None:
+        wrapper = MpiComm(comm.Dup())
+        comm.Set_attr(_KEY, wrapper)
+    return wrapper
 
 
 def gpu_aware() -> bool:
     """Return whether MPI takes arrays of a GPU: as the library says, or ``PARKI_MPI_GPU`` (1 or 0)."""
-    given = os.environ.get("PARKI_MPI_GPU")
-    if given is not None:
-        return given not in ("", "0")
+    setting = os.environ.get("PARKI_MPI_GPU")
+    if setting is not None:
+        return setting not in ("", "0")
     if os.name == "nt":  # where a process has no table of all its symbols, and MPI takes no arrays of a GPU
         return False
     query = getattr(ctypes.CDLL(None), "MPIX_Query_cuda_support", None)
@@ -67,8 +67,11 @@ class MpiComm:
         self.timeout = float(os.environ.get("PARKI_MPI_TIMEOUT", "0"))
         shared = comm.Split_type(MPI.COMM_TYPE_SHARED)
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        others = shared.allgather((self.rank, cores))
-        self.node, self.peers = tuple(rank for rank, _ in others), sum(own == cores for _, own in others)
+        entries = shared.allgather((self.rank, cores))
+        self.node, self.peers = (
+            tuple(rank for rank, _ in entries),
+            sum(rank_cores == cores for _, rank_cores in entries),
+        )
         self.place = self.node.index(self.rank)
         shared.Free()
         self._aware = gpu_aware()
@@ -81,33 +84,33 @@ class MpiComm:
     # Collectives ------------------------------------------------------------------------------------------------------
     def allreduce(self, x: Any, op: Operation = "sum") -> np.ndarray:
         """Return the sum, minimum or maximum of all ranks' numbers; sums in the order of ranks."""
-        mine = np.array(x)
-        self.traffic.agreed(mine.nbytes, self.size)
-        if op == "sum" and mine.dtype.kind == "f":
-            every = np.empty((self.size, *mine.shape), mine.dtype)
-            self.wait(self._comm.Iallgather(np.ascontiguousarray(mine), every), "allreduce(sum)")
-            return OPERATIONS[op].reduce(every)
-        total = np.empty_like(mine)
-        self.wait(self._comm.Iallreduce(mine, total, OPS[op]), f"allreduce({op})")
+        own_values = np.array(x)
+        self.traffic.agreed(own_values.nbytes, self.size)
+        if op == "sum" and own_values.dtype.kind == "f":
+            all_values = np.empty((self.size, *own_values.shape), own_values.dtype)
+            self.wait(self._comm.Iallgather(np.ascontiguousarray(own_values), all_values), "allreduce(sum)")
+            return OPERATIONS[op].reduce(all_values)
+        total = np.empty_like(own_values)
+        self.wait(self._comm.Iallreduce(own_values, total, OPS[op]), f"allreduce({op})")
         return total
 
     def allgather(self, x: Any) -> list[Any]:
         """Return one object of each rank."""
-        mine = np.frombuffer(pickle.dumps(x), np.uint8)
+        own_bytes = np.frombuffer(pickle.dumps(x), np.uint8)
         sizes = np.empty(self.size, np.int64)
-        self.wait(self._comm.Iallgather(np.array([mine.size], np.int64), sizes), "allgather")
-        every, ends = np.empty(sizes.sum(), np.uint8), np.cumsum(sizes)
-        self.wait(self._comm.Iallgatherv(mine, [every, sizes, ends - sizes, MPI.BYTE]), "allgather")
-        return [pickle.loads(every[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+        self.wait(self._comm.Iallgather(np.array([own_bytes.size], np.int64), sizes), "allgather")
+        all_bytes, ends = np.empty(sizes.sum(), np.uint8), np.cumsum(sizes)
+        self.wait(self._comm.Iallgatherv(own_bytes, [all_bytes, sizes, ends - sizes, MPI.BYTE]), "allgather")
+        return [pickle.loads(all_bytes[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 
     def bcast(self, x: Any, root: int = 0) -> Any:
         """Return the object of the root."""
-        mine = np.frombuffer(pickle.dumps(x) if self.rank == root else b"", np.uint8)
-        size = np.array([mine.size], np.int64)
+        own_bytes = np.frombuffer(pickle.dumps(x) if self.rank == root else b"", np.uint8)
+        size = np.array([own_bytes.size], np.int64)
         self.wait(self._comm.Ibcast(size, root), "bcast")
-        told = mine.copy() if self.rank == root else np.empty(size[0], np.uint8)
-        self.wait(self._comm.Ibcast(told, root), "bcast")
-        return x if self.rank == root else pickle.loads(told)
+        message = own_bytes.copy() if self.rank == root else np.empty(size[0], np.uint8)
+        self.wait(self._comm.Ibcast(message, root), "bcast")
+        return x if self.rank == root else pickle.loads(message)
 
     def barrier(self) -> None:
         """Wait for all ranks."""
@@ -122,20 +125,20 @@ class MpiComm:
     # Messages ---------------------------------------------------------------------------------------------------------
     def exchange(self, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str) -> Messages:
         """Begin to send and to receive arrays."""
-        for to, a in send.items():
-            if to != self.rank and a.nbytes:
+        for target, a in send.items():
+            if target != self.rank and a.nbytes:
                 self.traffic.count(phase, a.nbytes)
         return Messages(self, self._comm, send, receive, phase)
 
     def exchange_unknown(self, send: Mapping[int, Array], like: Array, phase: str) -> dict[int, Array]:
         """Return arrays by the ranks that sent some."""
-        xp, counts, theirs = module_of(like), np.zeros(self.size, np.int64), np.empty(self.size, np.int64)
-        for to, a in send.items():
-            counts[to] = len(a) + 1  # an array without rows is sent, too
-        self.wait(self._comm.Ialltoall(counts, theirs), phase)
-        found = {int(q): xp.empty((int(theirs[q]) - 1, *like.shape[1:]), like.dtype) for q in np.flatnonzero(theirs)}
-        self.exchange(send, found, phase).finish()
-        return found
+        xp, counts, lengths = module_of(like), np.zeros(self.size, np.int64), np.empty(self.size, np.int64)
+        for target, a in send.items():
+            counts[target] = len(a) + 1  # an array without rows is sent, too
+        self.wait(self._comm.Ialltoall(counts, lengths), phase)
+        arrays = {int(q): xp.empty((int(lengths[q]) - 1, *like.shape[1:]), like.dtype) for q in np.flatnonzero(lengths)}
+        self.exchange(send, arrays, phase).finish()
+        return arrays
 
     def message(self, a: Array) -> tuple[Array, bool]:
         """Return an array's bytes where MPI can read and write them, and whether these are a copy on the host."""
@@ -149,7 +152,7 @@ class MpiComm:
         """Return the slices into which a message is cut."""
         return [slice(first, min(first + self.longest, nbytes)) for first in range(0, nbytes, self.longest)]
 
-    def wait(self, request: Any, doing: str, test: Callable[[], bool] | None = None) -> None:
+    def wait(self, request: Any, action: str, test: Callable[[], bool] | None = None) -> None:
         """Wait for a request, or until all of a list are done; no longer than the time-out."""
         if not self.timeout:
             if test is None:
@@ -157,13 +160,13 @@ class MpiComm:
             else:
                 MPI.Request.Waitall(request)
             return
-        done, began, pause = test or request.Test, time.perf_counter(), PAUSE[0]
-        while not done():
-            if time.perf_counter() - began > self.timeout:
+        is_done, start, pause = test or request.Test, time.perf_counter(), PAUSE[0]
+        while not is_done():
+            if time.perf_counter() - start > self.timeout:
                 stream = sys.__stderr__ or sys.stderr  # in commands only one rank speaks, except for this message
                 stream.write(
                     f"parki: rank {self.rank} of {self.size} has waited {self.timeout:g} s (PARKI_MPI_TIMEOUT) in "
-                    f"{doing}: the job ends.\n"
+                    f"{action}: the job ends.\n"
                 )
                 stream.flush()
                 self._comm.Abort(1)
@@ -181,23 +184,23 @@ class Messages:
         self._staged: list[tuple[Array, Array]] = []  # arrays of a GPU that come, and their bytes on the host
         if comm.rank in receive:
             receive[comm.rank][...] = send[comm.rank].reshape(receive[comm.rank].shape)
-        there = sorted(_others(comm, send), key=lambda item: (item[0] - comm.rank) % comm.size)  # not all to 0
-        here = _others(comm, receive)
-        given, taken = ([(q, a, *comm.message(a)) for q, a in some] for some in (there, here))
-        for _, a, data, copied in given:
-            if copied:
+        sends = sorted(_others(comm, send), key=lambda item: (item[0] - comm.rank) % comm.size)  # not all to 0
+        receipts = _others(comm, receive)
+        outgoing, incoming = ([(q, a, *comm.message(a)) for q, a in entries] for entries in (sends, receipts))
+        for _, a, data, is_copy in outgoing:
+            if is_copy:
                 a.reshape(-1).view(np.uint8).get(out=data, blocking=False)
         # Bytes to send must be ready, and received bytes must not overwrite memory that work under way still reads.
-        _wait_for(a for _, a in there + here)
-        for source, a, data, copied in taken:
-            if copied:
+        _wait_for(a for _, a in sends + receipts)
+        for source, a, data, is_copy in incoming:
+            if is_copy:
                 self._staged.append((a, data))
-            for at in comm.pieces(a.nbytes):
-                self._requests.append(raw.Irecv([data[at], MPI.BYTE], source))
-        for to, a, data, _ in given:
-            for at in comm.pieces(a.nbytes):
-                self._requests.append(raw.Isend([data[at], MPI.BYTE], to))
-        self._kept = [data for _, _, data, _ in given + taken]
+            for piece in comm.pieces(a.nbytes):
+                self._requests.append(raw.Irecv([data[piece], MPI.BYTE], source))
+        for target, a, data, _ in outgoing:
+            for piece in comm.pieces(a.nbytes):
+                self._requests.append(raw.Isend([data[piece], MPI.BYTE], target))
+        self._kept = [data for _, _, data, _ in outgoing + incoming]
 
     def test(self) -> bool:
         """Let messages progress, and tell whether all have come and gone."""
@@ -220,6 +223,6 @@ def _others(comm: MpiComm, arrays: Mapping[int, Array]) -> list[tuple[int, Array
 
 def _wait_for(arrays: Iterable[Array]) -> None:
     """Wait for earlier work on a GPU, if arrays lie on one."""
-    there = next((a for a in arrays if not isinstance(a, np.ndarray)), None)
-    if there is not None:
-        module_of(there).cuda.get_current_stream().synchronize()
+    array = next((a for a in arrays if not isinstance(a, np.ndarray)), None)
+    if array is not None:
+        module_of(array).cuda.get_current_stream().synchronize()

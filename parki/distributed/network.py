@@ -17,10 +17,10 @@ SHORT, LONG = 8, 4 << 20  # bytes: of a message for latency, and of all messages
 REPEATS = 20
 
 
-def keep(found: Network) -> Path:
+def keep(network: Network) -> Path:
     """Keep a network for later sums on this machine; return the file."""
     path = _file()
-    writing.write(path, json.dumps({"alpha": found.alpha, "beta": found.beta}) + "\n")
+    writing.write(path, json.dumps({"alpha": network.alpha, "beta": network.beta}) + "\n")
     return path
 
 
@@ -40,13 +40,13 @@ def _file() -> Path:
 
 def measure(comm: Comm) -> Network:
     """Measure messages between ranks: the best of several times, each of the slowest rank; collective."""
-    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    alpha = _best(comm, {after: np.zeros(SHORT, np.uint8)}, {before: np.zeros(SHORT, np.uint8)})
-    others = [q for q in range(comm.size) if q != comm.rank]
-    each = max(1, LONG // max(1, len(others)))
-    send, receive = ({q: np.zeros(each, np.uint8) for q in others} for _ in range(2))
+    successor, predecessor = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    alpha = _best(comm, {successor: np.zeros(SHORT, np.uint8)}, {predecessor: np.zeros(SHORT, np.uint8)})
+    peers = [q for q in range(comm.size) if q != comm.rank]
+    size = max(1, LONG // max(1, len(peers)))
+    send, receive = ({q: np.zeros(size, np.uint8) for q in peers} for _ in range(2))
     seconds = _best(comm, send, receive)
-    return Network(alpha, len(others) * each / max(seconds, 1e-12))
+    return Network(alpha, len(peers) * size / max(seconds, 1e-12))
 
 
 def _best(comm: Comm, send: dict[int, np.ndarray], receive: dict[int, np.ndarray]) -> float:
@@ -54,7 +54,7 @@ def _best(comm: Comm, send: dict[int, np.ndarray], receive: dict[int, np.ndarray
     times = []
     for _ in range(REPEATS):
         comm.barrier()
-        began = time.perf_counter()
+        start = time.perf_counter()
         comm.exchange(send, receive, "network").finish()
-        times.append(float(comm.allreduce(time.perf_counter() - began, "max")))
+        times.append(float(comm.allreduce(time.perf_counter() - start, "max")))
     return min(times)

@@ -39,19 +39,19 @@ class Exchange:
 
     def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
         """Return the steps; `shelves` are the arrays whose rows travel, `near` is the step that is done meanwhile."""
-        rounds, meanwhile = self._rounds, None if near is None or not self._parts else Meanwhile(near, {})
+        rounds, overlap = self._rounds, None if near is None or not self._parts else Meanwhile(near, {})
 
         def run(context: Context, *arrays: Any) -> None:
             rounds.start(arrays)
-            if meanwhile is not None:
-                meanwhile.until(rounds, self._phase)
+            if overlap is not None:
+                overlap.until(rounds, self._phase)
             rounds.finish()
 
-        between = Call(self._phase, run, [], shelves, capturable=False)
-        self.beside = meanwhile
-        if meanwhile is not None:
-            return [meanwhile.begin, between, meanwhile.rest]
-        return [between] if near is None else [near, between]
+        exchange = Call(self._phase, run, [], shelves, capturable=False)
+        self.beside = overlap
+        if overlap is not None:
+            return [overlap.begin, exchange, overlap.rest]
+        return [exchange] if near is None else [near, exchange]
 
 
 class Meanwhile:
@@ -79,10 +79,10 @@ class Meanwhile:
         self._step, self._numbers, self.phase = step, numbers, step.phase
         self._names = [name for name, a in step.args.items() if isinstance(a, Handle)]
         handles = [step.args[name] for name in self._names]
-        written = list(step.writes)
-        wanted = [(step.unit, step.layouts, step.threads)]
-        self.begin = Call(step.phase, self._begin, handles, written, capturable=False, units=wanted)
-        self.rest = Call(step.phase, self._rest, handles, written, capturable=False, units=wanted)
+        writes = list(step.writes)
+        units = [(step.unit, step.layouts, step.threads)]
+        self.begin = Call(step.phase, self._begin, handles, writes, capturable=False, units=units)
+        self.rest = Call(step.phase, self._rest, handles, writes, capturable=False, units=units)
         self._whole: Prepared | None = None
         self._cuts: list[int] = []
         self._ranges: dict[tuple[int, int], Any] = {}
@@ -118,13 +118,13 @@ class Meanwhile:
             self._ranges[first, end] = self._whole.range(first, end - first)
         self._ranges[first, end].run()
 
-    def until(self, pending: Pending, phase: str) -> None:
+    def until(self, messages: Pending, phase: str) -> None:
         """Work until messages have come and gone; wait for them once no parts remain."""
-        began = time.perf_counter()
-        while self._whole is not None and self._next < PARTS and not pending.test():
+        start = time.perf_counter()
+        while self._whole is not None and self._next < PARTS and not messages.test():
             self._run(*self._cuts[self._next : self._next + 2])
             self._next += 1
-        until = time.perf_counter()
-        pending.finish()
-        self.worked[phase] = self.worked.get(phase, 0.0) + until - began
-        self.waited += time.perf_counter() - until
+        end = time.perf_counter()
+        messages.finish()
+        self.worked[phase] = self.worked.get(phase, 0.0) + end - start
+        self.waited += time.perf_counter() - end

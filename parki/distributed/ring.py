@@ -11,11 +11,11 @@ from parki.distributed.comm import Comm
 def around(comm: Comm, block: Array) -> Iterator[Array]:
     """Yield the blocks (rows, n) of all ranks, n of each its own: this rank's first, then from its left."""
     xp, counts = module_of(block), comm.allgather(block.shape[1])
-    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    successor, predecessor = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for step in range(1, comm.size):
-        coming = xp.empty((len(block), counts[(comm.rank - step) % comm.size]), block.dtype)
-        pending = comm.exchange({after: block}, {before: coming}, "ring")
+        next_block = xp.empty((len(block), counts[(comm.rank - step) % comm.size]), block.dtype)
+        messages = comm.exchange({successor: block}, {predecessor: next_block}, "ring")
         yield block
-        pending.finish()
-        block = coming
+        messages.finish()
+        block = next_block
     yield block

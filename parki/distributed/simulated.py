@@ -73,14 +73,14 @@ class World:
         self._asked: dict[tuple[int, int], count[int]] = defaultdict(count)
         self.comms = [SimulatedComm(self, rank) for rank in range(size)]
 
-    def run(self, work: Callable[..., Any], *given: Any) -> list[Any]:
-        """Return the results of ``work(comm, *given)`` on every rank.
+    def run(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return the results of ``work(comm, *arguments)`` on every rank.
 
         Parameters
         ----------
         work : callable
             Function that every rank calls.
-        *given : object
+        *arguments : object
             Arguments behind the communicator, the same for all ranks.
 
         Returns
@@ -97,12 +97,12 @@ class World:
         """
         import greenlet
 
-        found: list[Any] = [None] * self.size
+        results: list[Any] = [None] * self.size
         self._main = greenlet.getcurrent()
 
         def one(rank: int) -> None:
             try:
-                found[rank] = work(self.comms[rank], *given)
+                results[rank] = work(self.comms[rank], *arguments)
             except Aborted:
                 pass
             except BaseException as error:
@@ -112,25 +112,25 @@ class World:
         self._ready = list(range(self.size))
         while self._ready or self._waiting:
             if not self._ready:
-                some = ", ".join(f"rank {r} in {what}" for r, what in sorted(self._waiting.items())[:4])
-                self._fail(Aborted(f"all of {len(self._waiting)} ranks wait: {some}"))
-            at = self._random.randrange(len(self._ready))
-            self._ready[at], self._ready[-1] = self._ready[-1], self._ready[at]
+                text = ", ".join(f"rank {r} in {action}" for r, action in sorted(self._waiting.items())[:4])
+                self._fail(Aborted(f"all of {len(self._waiting)} ranks wait: {text}"))
+            place = self._random.randrange(len(self._ready))
+            self._ready[place], self._ready[-1] = self._ready[-1], self._ready[place]
             rank = self._ready.pop()
-            began = time.perf_counter()
+            start = time.perf_counter()
             ranks[rank].switch(*(() if ranks[rank] else (rank,)))
-            self.busy[rank] += time.perf_counter() - began
+            self.busy[rank] += time.perf_counter() - start
         if self._error is not None:
             raise self._error
-        return found
+        return results
 
     def _fail(self, error: BaseException) -> None:
         self._error = self._error or error
         self.wake(list(self._waiting))
 
-    def wait(self, rank: int, doing: str) -> None:
+    def wait(self, rank: int, action: str) -> None:
         """Let other ranks go on until one of them wakes this one."""
-        self._waiting[rank] = doing
+        self._waiting[rank] = action
         self._main.switch()
         if self._error is not None:
             raise Aborted("another rank failed") from self._error
@@ -149,13 +149,15 @@ class World:
                 del self._waiting[rank]
                 self._ready.append(rank)
 
-    def together(self, rank: int, number: int, name: str, given: Any) -> list[Any]:
+    def together(self, rank: int, number: int, name: str, value: Any) -> list[Any]:
         """Give an object to a collective call; return the objects of all ranks, once all have come."""
         meeting = self._meetings.setdefault(number, _Meeting(name, self.size))
         if meeting.name != name:
-            other = meeting.here[0]
-            raise RuntimeError(f"rank {rank} calls {name}, rank {other} {meeting.name}; expected one call of all ranks")
-        meeting.given[rank] = given
+            first_rank = meeting.here[0]
+            raise RuntimeError(
+                f"rank {rank} calls {name}, rank {first_rank} {meeting.name}; expected one call of all ranks"
+            )
+        meeting.given[rank] = value
         meeting.here.append(rank)
         if len(meeting.here) < self.size:
             self.wait(rank, name)
@@ -166,12 +168,12 @@ class World:
             del self._meetings[number]
         return meeting.given
 
-    def send(self, source: int, to: int, a: Array) -> None:
+    def send(self, source: int, target: int, a: Array) -> None:
         """Put a copy of an array into a mailbox."""
         arrival = time.perf_counter() + self.delay[0] + self.delay[1] * a.nbytes if any(self.delay) else 0.0
-        number = next(self._sent[to, source])
-        self._mail[to, source, number] = arrival, np.ascontiguousarray(to_host(a)).copy()
-        self.wake([to])
+        number = next(self._sent[target, source])
+        self._mail[target, source, number] = arrival, np.ascontiguousarray(to_host(a)).copy()
+        self.wake([target])
 
     def asked(self, rank: int, source: int) -> int:
         """Ask for the next array of a sender; return its number."""
@@ -207,15 +209,15 @@ class SimulatedComm:
         self.node, self.traffic, self._calls = tuple(range(world.size)), Traffic(), 0
         self.peers, self.place = 1, 0  # one rank goes on at a time, in one process
 
-    def _together(self, name: str, given: Any) -> list[Any]:
+    def _together(self, name: str, value: Any) -> list[Any]:
         self._calls += 1
-        return self.world.together(self.rank, self._calls, name, given)
+        return self.world.together(self.rank, self._calls, name, value)
 
     def allreduce(self, x: Any, op: Operation = "sum") -> np.ndarray:
         """Return the sum, minimum or maximum of all ranks' numbers."""
-        mine = np.array(x)
-        self.traffic.agreed(mine.nbytes, self.size)
-        return OPERATIONS[op].reduce(self._together(f"allreduce({op})", mine))
+        own_values = np.array(x)
+        self.traffic.agreed(own_values.nbytes, self.size)
+        return OPERATIONS[op].reduce(self._together(f"allreduce({op})", own_values))
 
     def allgather(self, x: Any) -> list[Any]:
         """Return one object of each rank."""
@@ -235,20 +237,20 @@ class SimulatedComm:
 
     def exchange(self, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str) -> _Letters:
         """Begin to send and to receive arrays."""
-        for to, a in send.items():
-            self.world.send(self.rank, to, a)
-            if to != self.rank and a.nbytes:
+        for target, a in send.items():
+            self.world.send(self.rank, target, a)
+            if target != self.rank and a.nbytes:
                 self.traffic.count(phase, a.nbytes)
         return _Letters(self, dict(receive), phase)
 
     def exchange_unknown(self, send: Mapping[int, Array], like: Array, phase: str) -> dict[int, Array]:
         """Return arrays by the ranks that sent some."""
-        given = self._together("exchange_unknown", {to: to_host(a).copy() for to, a in send.items()})
-        for to, a in send.items():
-            if to != self.rank and a.nbytes:
+        letters = self._together("exchange_unknown", {target: to_host(a).copy() for target, a in send.items()})
+        for target, a in send.items():
+            if target != self.rank and a.nbytes:
                 self.traffic.count(phase, a.nbytes)
         xp = module_of(like)
-        return {source: xp.asarray(one[self.rank]) for source, one in enumerate(given) if self.rank in one}
+        return {source: xp.asarray(letter[self.rank]) for source, letter in enumerate(letters) if self.rank in letter}
 
 
 class _Letters:
@@ -277,8 +279,8 @@ class _Letters:
                 comm.world.wait(comm.rank, f"{self._phase}, from rank {next(iter(self._receive))}")
 
     def _take(self, source: int, a: np.ndarray) -> None:
-        into = self._receive.pop(source)
-        if into.nbytes != a.nbytes or into.dtype != a.dtype:
-            found, expected = (f"{b.nbytes} bytes of {b.dtype}" for b in (a, into))
-            raise RuntimeError(f"{self._phase}: found {found} from rank {source}, expected {expected}")
-        into[...] = module_of(into).asarray(a.reshape(into.shape))
+        buffer = self._receive.pop(source)
+        if buffer.nbytes != a.nbytes or buffer.dtype != a.dtype:
+            text, expected = (f"{b.nbytes} bytes of {b.dtype}" for b in (a, buffer))
+            raise RuntimeError(f"{self._phase}: found {text} from rank {source}, expected {expected}")
+        buffer[...] = module_of(buffer).asarray(a.reshape(buffer.shape))

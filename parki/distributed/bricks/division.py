@@ -66,8 +66,8 @@ class Division:
         strip = xp.searchsorted(xp.asarray(np.array(self.y[1:-1])), row_y, side="right")
         owner = strip * self.shape[1]
         for i, cuts in enumerate(self.z):
-            at = xp.flatnonzero(strip == i)
-            owner[at] += xp.searchsorted(xp.asarray(np.array(cuts[1:-1])), row_z[at], side="right")
+            index = xp.flatnonzero(strip == i)
+            owner[index] += xp.searchsorted(xp.asarray(np.array(cuts[1:-1])), row_z[index], side="right")
         return owner.astype(np.int32)
 
     @property
@@ -89,15 +89,18 @@ class Division:
         classes = multipliers.planes(self.p)
         if self.single:
             lengths = np.concatenate([np.full(len(c.modes), c.length) for c in classes])
-            done = np.cumsum(lengths[self.waves[:, 0]])
-            return np.split(np.arange(len(done)), np.searchsorted(done, done[-1] * np.arange(1, self.size) / self.size))
-        every = [(c.rows * c.length, m) for c in classes for m in c.modes]
-        load, dealt = np.zeros(self.size), [[] for _ in range(self.size)]
-        for work, mode in sorted(every, key=lambda one: (-one[0], one[1])):
+            work_sums = np.cumsum(lengths[self.waves[:, 0]])
+            return np.split(
+                np.arange(len(work_sums)),
+                np.searchsorted(work_sums, work_sums[-1] * np.arange(1, self.size) / self.size),
+            )
+        modes_by_work = [(c.rows * c.length, m) for c in classes for m in c.modes]
+        load, mode_lists = np.zeros(self.size), [[] for _ in range(self.size)]
+        for work, mode in sorted(modes_by_work, key=lambda item: (-item[0], item[1])):
             rank = int(load.argmin())
             load[rank] += work * (2 if mode else 1)
-            dealt[rank].append(mode)
-        return [np.array(sorted(modes), np.int64) for modes in dealt]
+            mode_lists[rank].append(mode)
+        return [np.array(sorted(modes), np.int64) for modes in mode_lists]
 
     @property
     def lines(self) -> list[int]:
@@ -141,11 +144,11 @@ def shape(p: Parameters, ranks: int, points: int, disc: bool = True) -> tuple[in
 
 def pairs(p: Parameters, ranks: int, points: int) -> list[tuple[int, int]]:
     """Return possible numbers of bricks along y and z: pairs for as many ranks as can have a brick."""
-    most = max(1, min(ranks, -(-points // LEAST_POINTS)))
+    limit = max(1, min(ranks, -(-points // LEAST_POINTS)))
     _, n1, n2 = brick.rows(p)
-    for count in range(most, 0, -1):
-        every = [(py, count // py) for py in range(1, count + 1) if count % py == 0]
-        fits = [(py, pz) for py, pz in every if n1 // py >= LEAST_ROWS and n2 // pz >= 2 * LEAST_ROWS]
+    for count in range(limit, 0, -1):
+        shapes = [(py, count // py) for py in range(1, count + 1) if count % py == 0]
+        fits = [(py, pz) for py, pz in shapes if n1 // py >= LEAST_ROWS and n2 // pz >= 2 * LEAST_ROWS]
         if fits:
             return fits
     return [(1, 1)]
@@ -156,14 +159,14 @@ def travels(p: Parameters, pair: tuple[int, int], points: int, disc: bool = True
     py, pz = pair
     n0, n1, n2 = brick.rows(p)
     _, at_y, at_z = brick.reach(p)
-    grown = (1 + 2 * at_y * py / p.box[1] * (py > 1)) * (1 + 2 * at_z * pz / p.box[2] * (pz > 1)) - 1
-    ghosts = points / (py * pz) * grown * 8 * p.kernel.strengths
+    growth = (1 + 2 * at_y * py / p.box[1] * (py > 1)) * (1 + 2 * at_z * pz / p.box[2] * (pz > 1)) - 1
+    ghosts = points / (py * pz) * growth * 8 * p.kernel.strengths
     ny, nz = n1 / py, n2 / pz
     margins = (ny + p.P * (py > 1)) * (nz + p.P * (pz > 1)) - ny * nz
-    lines, across = lines_across(p, pair, disc)
-    exchanged = lines * across * nz * (1 - 1 / (py * pz))
+    lines, n_columns = lines_across(p, pair, disc)
+    volume = lines * n_columns * nz * (1 - 1 / (py * pz))
     width = np.dtype(p.far).itemsize
-    return ghosts + width * (n0 * margins + exchanged) * (p.kernel.spread + p.kernel.fields)
+    return ghosts + width * (n0 * margins + volume) * (p.kernel.spread + p.kernel.fields)
 
 
 def balanced(weights: NDArray[np.float64], parts: int, step: int = 1) -> Cuts:
@@ -171,16 +174,16 @@ def balanced(weights: NDArray[np.float64], parts: int, step: int = 1) -> Cuts:
 
     Returns the first row of each part, and the end of the last.
     """
-    n, least = len(weights), LEAST_ROWS * step
+    n, least_rows = len(weights), LEAST_ROWS * step
     total = np.concatenate([[0.0], np.cumsum(weights)])
     if total[-1] <= 0:
         total = np.arange(n + 1.0)
     cuts = [0]
     for part in range(1, parts):
-        wanted = total[-1] * part / parts
-        at = int(np.searchsorted(total, wanted))
-        if at and wanted - total[at - 1] < total[min(at, n)] - wanted:
-            at -= 1
-        at = round(at / step) * step
-        cuts.append(int(min(max(at, cuts[-1] + least), n - (parts - part) * least)) // step * step)
+        goal = total[-1] * part / parts
+        row = int(np.searchsorted(total, goal))
+        if row and goal - total[row - 1] < total[min(row, n)] - goal:
+            row -= 1
+        row = round(row / step) * step
+        cuts.append(int(min(max(row, cuts[-1] + least_rows), n - (parts - part) * least_rows)) // step * step)
     return (*cuts, n)

@@ -31,41 +31,41 @@ def ghosts(division: Division, rank: int, x: Array) -> tuple[dict[int, Array], d
     lattice = geometry.lattice(p, x)
     index: dict[int, Array] = {}
     places: dict[int, Array] = {}
-    for to, one in enumerate(division.bricks):
-        if not any(one.cut):
+    for target, block in enumerate(division.bricks):
+        if not any(block.cut):
             continue  # the brick is its own neighbour everywhere
-        found = list(_images(division, one, lattice, rank == to))
-        if found:
-            index[to] = xp.concatenate([at for at, _ in found])
-            shifted = xp.concatenate([lattice[:, at] + shift for at, shift in found], axis=1)
-            places[to] = xp.ascontiguousarray(brick.unwrapped(p, shifted).T)
+        images = list(_images(division, block, lattice, rank == target))
+        if images:
+            index[target] = xp.concatenate([entry for entry, _ in images])
+            positions = xp.concatenate([lattice[:, entry] + shift for entry, shift in images], axis=1)
+            places[target] = xp.ascontiguousarray(brick.unwrapped(p, positions).T)
     return index, places
 
 
-def _images(division: Division, one: Brick, lattice: Array, own: bool) -> Iterator[tuple[Array, Array]]:
+def _images(division: Division, block: Brick, lattice: Array, is_own: bool) -> Iterator[tuple[Array, Array]]:
     """Yield sources near a brick, and the shift to their images in lattice coordinates."""
     p, xp = division.p, module_of(lattice)
     ranges = []
-    for axis, (margin, cut) in enumerate(zip(brick.reach(p), one.cut, strict=True)):
+    for axis, (margin, cut) in enumerate(zip(brick.reach(p), block.cut, strict=True)):
         if not (cut or p.skew is not None):
             ranges.append([(0, None)])  # the brick is its own neighbour
             continue
-        low = one.first[axis] * p.h[axis] if cut else 0.0
-        high, most = low + one.sides(p)[axis] + margin * SLACK, 0
+        low = block.first[axis] * p.h[axis] if cut else 0.0
+        high, reach = low + block.sides(p)[axis] + margin * SLACK, 0
         low -= margin * SLACK
         if axis < p.periodicity:
-            most = math.ceil(margin * SLACK / p.box[axis])
-        ranges.append([(i, (low - i * p.box[axis], high - i * p.box[axis])) for i in range(-most, most + 1)])
+            reach = math.ceil(margin * SLACK / p.box[axis])
+        ranges.append([(i, (low - i * p.box[axis], high - i * p.box[axis])) for i in range(-reach, reach + 1)])
     for images in itertools.product(*ranges):
-        if own and not any(i for i, _ in images):
+        if is_own and not any(i for i, _ in images):
             continue
-        at = None
+        index = None
         for axis, (_, bounds) in enumerate(images):
             if bounds is None:
                 continue
-            x = lattice[axis] if at is None else lattice[axis][at]
+            x = lattice[axis] if index is None else lattice[axis][index]
             inside = xp.flatnonzero((x >= bounds[0]) & (x < bounds[1]))
-            at = inside if at is None else at[inside]
-        if at is not None and len(at):
+            index = inside if index is None else index[inside]
+        if index is not None and len(index):
             shift = np.array([[i * side] for (i, _), side in zip(images, p.box, strict=True)], lattice.dtype)
-            yield at, xp.asarray(shift)
+            yield index, xp.asarray(shift)

@@ -39,17 +39,17 @@ class Rows:
     def of(cls, p: Parameters, weights: Numbers) -> Rows:
         """Return the rows of a grid by the weights of its groups of rows: see `counts`."""
         shape = brick.rows(p)[1:]
-        below = np.pad(weights.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+        sums = np.pad(weights.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
         edges = [np.minimum(np.arange(m + 1) * group(n), n) for m, n in zip(weights.shape, shape, strict=True)]
-        return cls(shape, below, edges, (p.periodicity > 1, p.periodicity > 2))
+        return cls(shape, sums, edges, (p.periodicity > 1, p.periodicity > 2))
 
     @staticmethod
     def counts(shape: tuple[int, int], y: NDArray, z: NDArray, weights: Numbers | None = None) -> Numbers:
         """Return the weights of points in groups of rows, by the rows of the points; without weights each counts 1."""
         sizes = [group(n) for n in shape]
         m1, m2 = (-(-n // size) for n, size in zip(shape, sizes, strict=True))
-        at = y // sizes[0] * m2 + z // sizes[1]
-        return np.bincount(at, weights, minlength=m1 * m2).reshape(m1, m2).astype(np.float64)
+        cell = y // sizes[0] * m2 + z // sizes[1]
+        return np.bincount(cell, weights, minlength=m1 * m2).reshape(m1, m2).astype(np.float64)
 
     def sums_between(self, y: NDArray[np.intp], z: NDArray[np.intp]) -> Numbers:
         """Return the weights of rectangles between neighbours among rows along y and among rows along z."""
@@ -62,12 +62,12 @@ class Rows:
     def _far(self, y: Numbers, z: Numbers) -> Numbers:
         """Return the sums below any places, also beyond the grid."""
         (times_y, y), (times_z, z) = (
-            np.divmod(a, n) if on else (0.0, np.clip(a, 0, n))
-            for a, n, on in zip((y, z), self.shape, self.periodic, strict=True)
+            np.divmod(a, n) if flag else (0.0, np.clip(a, 0, n))
+            for a, n, flag in zip((y, z), self.shape, self.periodic, strict=True)
         )
         n1, n2 = self.shape
-        whole = times_y * self._below(n1, z) + times_z * self._below(y, n2) + times_y * times_z * self.below[-1, -1]
-        return self._below(y, z) + whole
+        periods = times_y * self._below(n1, z) + times_z * self._below(y, n2) + times_y * times_z * self.below[-1, -1]
+        return self._below(y, z) + periods
 
     def _below(self, y: Numbers | float, z: Numbers | float) -> Numbers:
         """Return the sums below places in the grid, between the edges by interpolation."""

@@ -104,8 +104,8 @@ class BrickEwald(Ewald):
 
     def times(self, problem: EwaldProblem, choice: EwaldChoice) -> WallTime:
         """Return the times of all phases, exchanges included, set to zero."""
-        timed = self.options.return_walltime or self.options.verbose
-        wait = spaces.waiter(self.space) if timed else None
+        is_timed = self.options.return_walltime or self.options.verbose
+        wait = spaces.waiter(self.space) if is_timed else None
         counts = problem.n_sources, problem.n_targets, math.prod(choice.parameters.grid)
         return WallTime(*counts, wait=wait, comm=self.comm)
 
@@ -128,20 +128,20 @@ class BrickEwald(Ewald):
         corners = self._corners(x, y) if self.options.box is None else None
         xp = spaces.array_module(self.space)
         with agreed(self.comm, "placing points in the box"):
-            around = (x, y) if corners is None else (corners, corners)
-            geometry = checks.place(self.options, self.kernel, self.names, *around)
-            made = EwaldProblem.of(geometry, self.names[:2], x, y, on_gpu, xp, False)
-        reach = tuple(self.comm.allreduce(np.array(made.reach, np.float64), "max").tolist())
-        fields = {name: getattr(made, name) for name in EwaldProblem.__dataclass_fields__}
+            clouds = (x, y) if corners is None else (corners, corners)
+            geometry = checks.place(self.options, self.kernel, self.names, *clouds)
+            problem = EwaldProblem.of(geometry, self.names[:2], x, y, on_gpu, xp, False)
+        reach = tuple(self.comm.allreduce(np.array(problem.reach, np.float64), "max").tolist())
+        fields = {name: getattr(problem, name) for name in EwaldProblem.__dataclass_fields__}
         return BrickProblem(**fields | {"reach": reach}, totals=totals)
 
     def _corners(self, x: Array, y: Array) -> np.ndarray:
         """Return the lowest and highest coordinates (3, 2) of all points; without points an array (3, 0)."""
         ends = [a for cloud in (x, y) if cloud.shape[1] for a in (cloud.min(axis=1), cloud.max(axis=1))]
-        every = [end for own in self.comm.allgather([arrays.to_host(a) for a in ends]) for end in own]
-        if not every:
+        all_ends = [end for rank_ends in self.comm.allgather([arrays.to_host(a) for a in ends]) for end in rank_ends]
+        if not all_ends:
             return np.empty((3, 0), x.dtype)
-        return np.stack([np.min(every, axis=0), np.max(every, axis=0)], axis=1)
+        return np.stack([np.min(all_ends, axis=0), np.max(all_ends, axis=0)], axis=1)
 
     def moved(
         self, arguments: Arguments, old: EwaldProblem, full: Callable[[], EwaldProblem], points: tuple[Any, Any],
@@ -153,24 +153,24 @@ class BrickEwald(Ewald):
         with agreed(self.comm, "checking points", facts):
             if box is not None:
                 method = replace(self, options=EwaldOptions.resolve(self.options, box=box))
-            free = [axis for axis, on in enumerate(method.options.periodic) if not on]
-            y = None if sources is None else arguments.points(src, sources, method.options.box, free)
-            same = targets is sources
-            x = y if same else None if targets is None else arguments.points(trg, targets, method.options.box, free)
+            axes = [axis for axis, is_periodic in enumerate(method.options.periodic) if not is_periodic]
+            y = None if sources is None else arguments.points(src, sources, method.options.box, axes)
+            is_same = targets is sources
+            x = y if is_same else None if targets is None else arguments.points(trg, targets, method.options.box, axes)
         if box is None and self.options.box is not None:
             return self, self._in_box(old, full(), x, y)
         if x is None or y is None:
-            there = full()
+            full_problem = full()
             x, y = (
-                there.original(a) if b is None else b
-                for a, b in zip((there.targets, there.sources), (x, y), strict=True)
+                full_problem.original(a) if b is None else b
+                for a, b in zip((full_problem.targets, full_problem.sources), (x, y), strict=True)
             )
         return method, method._problem(x, y, old.on_gpu)
 
-    def _in_box(self, old: BrickProblem, there: EwaldProblem, x: Array | None, y: Array | None) -> BrickProblem:
+    def _in_box(self, old: BrickProblem, full_problem: EwaldProblem, x: Array | None, y: Array | None) -> BrickProblem:
         """Return the problem of points in the plan's box; None means that points stay."""
         xp, place, names = spaces.array_module(self.space), old.geometry, self.names[:2]
-        points, reach = [there.targets, there.sources], list(old.reach)
+        points, reach = [full_problem.targets, full_problem.sources], list(old.reach)
         with agreed(self.comm, "placing points in the box"):
             for i, (name, a) in enumerate(zip(names, (x, y), strict=True)):
                 if a is not None:
@@ -180,8 +180,8 @@ class BrickEwald(Ewald):
         counts = tuple(a.shape[1] for a in points)
         totals = agreement.totals(self.comm, *counts)
         reach = tuple(self.comm.allreduce(np.array(reach, np.float64), "max").tolist())
-        same = points[0] is points[1]
-        new = {"n_targets": counts[0], "n_sources": counts[1], "same": same, "totals": totals, "reach": reach}
+        is_same = points[0] is points[1]
+        new = {"n_targets": counts[0], "n_sources": counts[1], "same": is_same, "totals": totals, "reach": reach}
         return replace(old, targets=points[0], sources=points[1], **new)
 
     def in_place(self, old: EwaldProblem, new: EwaldProblem) -> bool:
@@ -196,24 +196,28 @@ class BrickEwald(Ewald):
     def choose(self, problem: BrickProblem) -> EwaldChoice:
         """Choose parameters on the first rank for all, by the models or, with ``tune=True``, by measurement."""
         options, space, comm = self.options, self.space, self.comm
-        whole = replace(problem, n_targets=problem.totals[0], n_sources=problem.totals[1])
-        measured = self._arrangement(problem)
+        whole_problem = replace(problem, n_targets=problem.totals[0], n_sources=problem.totals[1])
+        measurement = self._arrangement(problem)
         with agreed(comm, "choosing parameters"):
-            asked = replace(question(self.kernel, options, space, whole, False), arrangement=measured)
-        known, tuned = network.kept(), None
-        work = partial(cutoff.parameters, asked, space, comm.size, known, options.exchange_bits)
+            sum_question = replace(question(self.kernel, options, space, whole_problem, False), arrangement=measurement)
+        known_network, result = network.kept(), None
+        work = partial(cutoff.parameters, sum_question, space, comm.size, known_network, options.exchange_bits)
         parameters, bits = ranks.of_first(comm, "choosing parameters", work)
         if options.tune and not problem.empty:
-            about = comm.size, len(comm.node), *((known.alpha, known.beta) if known else ())
-            own = {"comm": comm, "own": problem.n_sources, "model": parameters, "about": about}
-            tuned = tuning.tune(replace(self.bench(problem, asked), **own))
-            parameters, options = tuned.choice.parameters, replace(options, **tuned.choice.shape)
-        return BrickChoice(asked, parameters, variants.choose(space, problem.dtype.name, options), tuned, bits=bits)
+            facts = comm.size, len(comm.node), *((known_network.alpha, known_network.beta) if known_network else ())
+            changes = {"comm": comm, "own": problem.n_sources, "model": parameters, "about": facts}
+            result = tuning.tune(replace(self.bench(problem, sum_question), **changes))
+            parameters, options = result.choice.parameters, replace(options, **result.choice.shape)
+        return BrickChoice(
+            sum_question, parameters, variants.choose(space, problem.dtype.name, options), result, bits=bits
+        )
 
-    def choice(self, problem: BrickProblem, asked: Question, parameters: Parameters, chosen: Variants) -> BrickChoice:
+    def choice(
+        self, problem: BrickProblem, sum_question: Question, parameters: Parameters, selection: Variants
+    ) -> BrickChoice:
         """Return the choice with given parameters and variants."""
         bits = wire.at_most(self.options.exchange_bits or 64, parameters.far)
-        return BrickChoice(asked, parameters, chosen, bits=bits)
+        return BrickChoice(sum_question, parameters, selection, bits=bits)
 
     def _arrangement(self, problem: BrickProblem) -> Arrangement:
         """Measure all points by samples, the same as one process takes, in the order of ranks."""
@@ -222,10 +226,10 @@ class BrickEwald(Ewald):
         return Arrangement.of_samples(x, y, *problem.totals, problem.geometry.box)
 
     def _sample(self, x: Array, n: int, n_sources: int) -> np.ndarray:
-        chosen, first = arrangement.sampled(n, n_sources), self.first(x.shape[1])
-        if chosen is not None:
-            chosen = chosen[(chosen >= first) & (chosen < first + x.shape[1])] - first
-        return np.concatenate(self.comm.allgather(arrangement.sample(x, chosen)), axis=1)
+        index, first = arrangement.sampled(n, n_sources), self.first(x.shape[1])
+        if index is not None:
+            index = index[(index >= first) & (index < first + x.shape[1])] - first
+        return np.concatenate(self.comm.allgather(arrangement.sample(x, index)), axis=1)
 
     def first(self, n: int) -> int:
         """Return the global number of this rank's first entry, where it has n."""
@@ -239,20 +243,20 @@ class BrickEwald(Ewald):
         p = choice.parameters
         with times.phase("sort"):
             old = choice.division
-            made = self.divided(p, problem, old if old is not None and old.p == p else None)
-            structure = BrickStructure.of(self.comm, made, problem, self.space)
+            new_division = self.divided(p, problem, old if old is not None and old.p == p else None)
+            structure = BrickStructure.of(self.comm, new_division, problem, self.space)
         with times.phase("cell_list"), agreed(self.comm, "sorting points"):
             brick = structure.division.brick(self.comm.rank)
             if brick is not None:
                 ends = (structure.targets, structure.sources, self.space, choice.variants)
                 structure.points = Points(p, *ends, brick, structure.around)
                 structure.points.wrapped_from(max(problem.reach))
-        return replace(choice, division=made), structure
+        return replace(choice, division=new_division), structure
 
     def divided(self, p: Parameters, problem: BrickProblem, old: Division | None) -> Division:
         """Return the bricks, cut by the work that the models predict; old ones are kept while they are good."""
-        known = network.kept()
-        work = partial(Seconds.of, p, problem.totals, self.space, known.beta if known else None)
+        known_network = network.kept()
+        work = partial(Seconds.of, p, problem.totals, self.space, known_network.beta if known_network else None)
         seconds = ranks.of_first(self.comm, "predicting work", work)
         return cutting.divided(self.comm, p, seconds, (problem.targets, problem.sources), problem.totals, old)
 
@@ -265,9 +269,9 @@ class BrickEwald(Ewald):
             if share is not None:
                 steps = self._steps(problem, choice, structure, rhs, share)
                 stages = Stages(steps, structure.points)
-            made = BrickSum(structure, stages, share, choice.parameters.kernel, problem.power)
-            made.take_room(spaces.array_module(self.space), rhs, problem.dtype)
-        return made
+            brick_sum = BrickSum(structure, stages, share, choice.parameters.kernel, problem.power)
+            brick_sum.take_room(spaces.array_module(self.space), rhs, problem.dtype)
+        return brick_sum
 
     def _steps(
         self, problem: BrickProblem, choice: BrickChoice, structure: BrickStructure, rhs: int, share: Share
@@ -299,11 +303,11 @@ class BrickEwald(Ewald):
         """Warn on the first rank of a net charge or force in a box that is periodic in all directions."""
         if self.served or self.kernel.net is None:
             return
-        own = checks.NetDensity.of(self.kernel, density.values)
-        values, largest = self.comm.allreduce(own.values), float(self.comm.allreduce(own.largest, "max"))
+        own_net = checks.NetDensity.of(self.kernel, density.values)
+        values, largest = self.comm.allreduce(own_net.values), float(self.comm.allreduce(own_net.largest, "max"))
         if self.comm.rank == 0:
-            found = checks.NetDensity(values, largest, problem.totals[1])
-            checks.warn_of_net(self.kernel, problem.geometry.periodicity, problem.dtype, found)
+            net_density = checks.NetDensity(values, largest, problem.totals[1])
+            checks.warn_of_net(self.kernel, problem.geometry.periodicity, problem.dtype, net_density)
 
     def direct(self, targets: Array, sources: Array, density: Array, normals: Array | None) -> np.ndarray:
         """Return direct sums ``(rhs, components, Nt)`` of all ranks' sources."""

@@ -58,18 +58,18 @@ class BrickStructure:
     @classmethod
     def of(cls, comm: Comm, division: Division, problem: EwaldProblem, space: Space) -> BrickStructure:
         """Bring points to the ranks of their bricks; collective."""
-        there = to_owners(comm, division.owners(problem.sources), "sort", space)
-        sources = there.there(problem.sources)
-        kept = problem.sources.copy()  # the caller's array may change
-        problem = problem.with_points(kept if problem.same else problem.targets.copy(), kept)
-        back, targets = there, sources
+        to_sources = to_owners(comm, division.owners(problem.sources), "sort", space)
+        sources = to_sources.there(problem.sources)
+        source_copy = problem.sources.copy()  # the caller's array may change
+        problem = problem.with_points(source_copy if problem.same else problem.targets.copy(), source_copy)
+        to_targets, targets = to_sources, sources
         if not problem.same:
-            back = to_owners(comm, division.owners(problem.targets), "sort", space)
-            targets = back.there(problem.targets)
+            to_targets = to_owners(comm, division.owners(problem.targets), "sort", space)
+            targets = to_targets.there(problem.targets)
         index, places = ghosts(division, comm.rank, sources)
-        to_ghosts, around = Delivery.known_by(comm, index, places, sources[:, :0].T, "ghost_source", space)
-        around = module_of(sources).ascontiguousarray(around.T)
-        return cls(comm, division, problem, back, there, to_ghosts, targets, sources, around)
+        to_ghosts, ghost_points = Delivery.known_by(comm, index, places, sources[:, :0].T, "ghost_source", space)
+        ghost_points = module_of(sources).ascontiguousarray(ghost_points.T)
+        return cls(comm, division, problem, to_targets, to_sources, to_ghosts, targets, sources, ghost_points)
 
     def share(self, space: Space, bits: int) -> Share | None:
         """Return the brick, its exchanges and number of ghosts; None for a rank without a brick.
@@ -90,9 +90,9 @@ class BrickStructure:
     @property
     def arrays(self) -> list[Array]:
         """Return every array of the points."""
-        own = [self.targets, self.sources, self.around, *self.problem.arrays]
-        own += [a for to in (self.to_targets, self.to_sources, self.to_ghosts) for a in to.arrays]
-        return [*own, *(self.points.arrays if self.points is not None else [])]
+        own_arrays = [self.targets, self.sources, self.around, *self.problem.arrays]
+        own_arrays += [a for delivery in (self.to_targets, self.to_sources, self.to_ghosts) for a in delivery.arrays]
+        return [*own_arrays, *(self.points.arrays if self.points is not None else [])]
 
     def originals(self) -> tuple[Array, Array]:
         """Return the caller's targets and sources of this rank, one array if they are the same."""
@@ -133,43 +133,43 @@ class BrickSum:
     def run(self, dens: Array, normals: Array | None, out: Array, times: WallTime) -> None:
         """Sum densities ``(rhs, components, N)`` with normals ``(3, N)`` into `out` ``(rhs, components, Nt)``."""
         structure, kernel = self._structure, self._kernel
-        before = structure.comm.traffic.copy()
+        old_traffic = structure.comm.traffic.copy()
         comm, rhs = structure.comm, len(dens)
         with times.phase("agree"):
             powers = self._powers(dens, normals)
         n, ghosts = structure.to_sources.received, structure.to_ghosts.received
-        own, u = self._room
+        strengths, u = self._room
         with times.phase("sort"):
-            given = [dens.reshape(rhs * kernel.dens, dens.shape[-1]), *([] if normals is None else [normals])]
-            structure.to_sources.there(*given, out=own[:, :n])
+            densities = [dens.reshape(rhs * kernel.dens, dens.shape[-1]), *([] if normals is None else [normals])]
+            structure.to_sources.there(*densities, out=strengths[:, :n])
         with times.phase("ghost_source"):
-            structure.to_ghosts.there(own[:, :n], out=own[:, n:])
+            structure.to_ghosts.there(strengths[:, :n], out=strengths[:, n:])
         if self.stages is not None:
-            beside = self.beside
-            if beside is not None:
-                beside.reset()
-            values = own[: rhs * kernel.dens].reshape(rhs, kernel.dens, n + ghosts)
-            self.stages.run(values, None if normals is None else own[-3:], u, times, powers)
-            for phase, seconds in (beside.worked if beside is not None else {}).items():
+            overlap = self.beside
+            if overlap is not None:
+                overlap.reset()
+            values = strengths[: rhs * kernel.dens].reshape(rhs, kernel.dens, n + ghosts)
+            self.stages.run(values, None if normals is None else strengths[-3:], u, times, powers)
+            for phase, seconds in (overlap.worked if overlap is not None else {}).items():
                 times.shift(seconds, phase, "p2p.kernel")
         elif kernel.mean:
             total(comm, np.zeros(rhs * kernel.fields))
         with times.phase("sort"):
             out[...] = structure.to_targets.back(u)
-        times.sent(comm.traffic, before)
+        times.sent(comm.traffic, old_traffic)
 
     def take_room(self, xp: Any, rhs: int, dtype: np.dtype) -> None:
         """Allocate memory for densities and normals of a brick's sources and ghosts, and for its results."""
         kernel, structure = self._kernel, self._structure
         n = structure.to_sources.received + structure.to_ghosts.received
-        own = xp.empty((rhs * kernel.dens + 3 * kernel.normals, n), dtype)
-        self._room = own, xp.zeros((rhs, kernel.result, structure.targets.shape[1]), dtype)
+        strengths = xp.empty((rhs * kernel.dens + 3 * kernel.normals, n), dtype)
+        self._room = strengths, xp.zeros((rhs, kernel.result, structure.targets.shape[1]), dtype)
 
     def _powers(self, dens: Array, normals: Array | None) -> Powers:
         """Return the powers of two by which all ranks multiply."""
         sizes = scaling.largest(dens).ravel()
         axes = np.array([] if normals is None else [scaling.largest(normals).max()])
-        every = self._structure.comm.allreduce(np.concatenate([sizes, axes]), "max")
-        largest = every[: sizes.size].reshape(dens.shape[:2])
-        steep = None if normals is None else float(every[-1])
+        maxima = self._structure.comm.allreduce(np.concatenate([sizes, axes]), "max")
+        largest = maxima[: sizes.size].reshape(dens.shape[:2])
+        steep = None if normals is None else float(maxima[-1])
         return Powers.of_largest(self._kernel.law, self._power, largest, steep, self._kernel.result)

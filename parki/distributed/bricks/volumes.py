@@ -59,25 +59,25 @@ def by_formula(
         Whether slabs exchange single lines, as they do, or planes.
     """
     ranks = math.prod(shape)
-    n, apart = points / ranks, 1 - 1 / ranks
+    n, remote_share = points / ranks, 1 - 1 / ranks
     bits = wire.at_most(bits, p.far)
     real, w = p.itemsizes[0], _margin_bytes(p, bits)
-    given = rhs * p.kernel.dens + 3 * p.kernel.normals
+    n_strengths = rhs * p.kernel.dens + 3 * p.kernel.normals
     n0, n1, n2 = brick.rows(p)
     ny, nz = n1 / shape[0], n2 / shape[1]
     cut = [count > 1 for count in shape]
-    around = math.prod(
-        1 + 2 * reach * count / side * on
-        for reach, count, side, on in zip(brick.reach(p)[1:], shape, p.box[1:], cut, strict=True)
+    growth = math.prod(
+        1 + 2 * reach * count / side * flag
+        for reach, count, side, flag in zip(brick.reach(p)[1:], shape, p.box[1:], cut, strict=True)
     )
     margins = (ny + p.P * cut[0]) * (nz + p.P * cut[1]) - ny * nz
-    lines, across = division.lines_across(p, shape, disc)
-    both = rhs * (p.kernel.spread + p.kernel.fields)
+    lines, n_columns = division.lines_across(p, shape, disc)
+    n_fields = rhs * (p.kernel.spread + p.kernel.fields)
     return Volumes(
-        real * n * apart * (given + rhs * p.kernel.result),
-        real * n * (around - 1) * given,
-        w * n0 * margins * both,
-        (nz * bits / 8 + p.itemsizes[1] * (bits == 40)) * lines * across * apart * both,
+        real * n * remote_share * (n_strengths + rhs * p.kernel.result),
+        real * n * (growth - 1) * n_strengths,
+        w * n0 * margins * n_fields,
+        (nz * bits / 8 + p.itemsizes[1] * (bits == 40)) * lines * n_columns * remote_share * n_fields,
     )
 
 
@@ -99,37 +99,39 @@ def memory(
     """
     ranks = math.prod(shape)
     n, real, kernel = points / ranks, p.itemsizes[0], p.kernel
-    sent = by_formula(p, shape, points, rhs, bits)
-    given = rhs * kernel.dens + 3 * kernel.normals
+    traffic = by_formula(p, shape, points, rhs, bits)
+    n_strengths = rhs * kernel.dens + 3 * kernel.normals
     row, wide = 3 + rhs * kernel.strengths, rhs * kernel.components
-    ghosts = sent.ghost_source / (real * given)
+    ghosts = traffic.ghost_source / (real * n_strengths)
     w = p.itemsizes[1]
-    of_points = n * (HELD + 2 * row + 3 * (given + rhs * kernel.result)) + ghosts * (GHOST + row + 2 * given)
+    point_numbers = n * (HELD + 2 * row + 3 * (n_strengths + rhs * kernel.result)) + ghosts * (
+        GHOST + row + 2 * n_strengths
+    )
     n0, n1, n2 = brick.rows(p)
     rows = (n1 / shape[0], n2 / shape[1])
     grid = n0 * math.prod(m + p.P for m in rows)
-    lines, across = division.lines_across(p, shape)
-    modes = lines * (n1 if across > 1 else 1) * n2 / ranks
+    lines, n_columns = division.lines_across(p, shape)
+    modes = lines * (n1 if n_columns > 1 else 1) * n2 / ranks
     largest = max(kernel.spread, kernel.fields) / (kernel.spread + kernel.fields)
-    messages = 2 * largest * (sent.exchange + sent.ghost_grid)
-    transformed = min(batch, w * wide * modes)
-    return real * of_points + w * (wide * (grid + modes * (ranks > 1)) + modes / 8) + messages + transformed
+    messages = 2 * largest * (traffic.exchange + traffic.ghost_grid)
+    buffer = min(batch, w * wide * modes)
+    return real * point_numbers + w * (wide * (grid + modes * (ranks > 1)) + modes / 8) + messages + buffer
 
 
 def of_grid(cut: Division, rank: int, rhs: int = 1, bits: int = 64) -> tuple[int, int]:
     """Return the bytes of margins and of lines that a rank sends in a call: exact, from indices alone."""
-    p, own = cut.p, cut.bricks[rank]
+    p, own_brick = cut.p, cut.bricks[rank]
     w, kernel, lines, itemsize = _margin_bytes(p, bits), p.kernel, cut.lines, p.itemsizes[1]
-    meshes = [Mesh(p, multipliers.period(p), one) for one in cut.bricks]
+    meshes = [Mesh(p, multipliers.period(p), block) for block in cut.bricks]
     n0 = brick.rows(p)[0]
-    there = sum(_overlap(p, own, meshes[rank], one) for q, one in enumerate(cut.bricks) if q != rank)
-    back = sum(_overlap(p, one, meshes[q], own) for q, one in enumerate(cut.bricks) if q != rank)
-    margins = w * n0 * rhs * (there * kernel.spread + back * kernel.fields)
-    across = [(1 if cut.single else mesh.box[1], mesh.box[2]) for mesh in meshes]
-    others, fewer = [q for q in range(cut.size) if q != rank], wire.at_most(bits, p.far)
-    sent = [(rhs * kernel.spread, lines[q], *across[rank]) for q in others]
-    sent += [(rhs * kernel.fields, lines[rank], *across[q]) for q in others]
-    return margins, sum(wire.nbytes(shape, fewer, itemsize) for shape in sent)
+    overlap_out = sum(_overlap(p, own_brick, meshes[rank], block) for q, block in enumerate(cut.bricks) if q != rank)
+    overlap_in = sum(_overlap(p, block, meshes[q], own_brick) for q, block in enumerate(cut.bricks) if q != rank)
+    margins = w * n0 * rhs * (overlap_out * kernel.spread + overlap_in * kernel.fields)
+    columns = [(1 if cut.single else mesh.box[1], mesh.box[2]) for mesh in meshes]
+    peers, message_bits = [q for q in range(cut.size) if q != rank], wire.at_most(bits, p.far)
+    shapes = [(rhs * kernel.spread, lines[q], *columns[rank]) for q in peers]
+    shapes += [(rhs * kernel.fields, lines[rank], *columns[q]) for q in peers]
+    return margins, sum(wire.nbytes(shape, message_bits, itemsize) for shape in shapes)
 
 
 def _margin_bytes(p: Parameters, bits: int) -> int:
@@ -137,17 +139,17 @@ def _margin_bytes(p: Parameters, bits: int) -> int:
     return 4 if bits == 32 else p.itemsizes[1]
 
 
-def _overlap(p: Parameters, one: Brick, mesh: Mesh, other: Brick) -> int:
+def _overlap(p: Parameters, block: Brick, mesh: Mesh, target: Brick) -> int:
     """Return the number of columns along x of a brick's grid that belong to another brick, images counted."""
     counts = []
     for axis in (1, 2):
-        if not one.cut[axis]:
-            counts.append(one.end[axis])
+        if not block.cut[axis]:
+            counts.append(block.end[axis])
             continue
-        n, begin = p.grid[axis], one.first[axis] - mesh.at[axis]
+        n, begin = p.grid[axis], block.first[axis] - mesh.at[axis]
         images = range(-p.P, p.P + 1) if axis < p.periodicity else (0,)
         spans = (
-            min(begin + mesh.extent[axis], other.end[axis] + i * n) - max(begin, other.first[axis] + i * n)
+            min(begin + mesh.extent[axis], target.end[axis] + i * n) - max(begin, target.first[axis] + i * n)
             for i in images
         )
         counts.append(sum(max(0, span) for span in spans))

@@ -75,8 +75,8 @@ def at_most(bits: int, dtype: DTypeLike) -> int:
 def nbytes(shape: Sequence[int], bits: int, itemsize: int = 8) -> int:
     """Return the bytes of lines in a message; 40-bit numbers have a norm of `itemsize` bytes a row."""
     numbers = math.prod(shape)
-    used = numbers * bits // 8 + (itemsize * math.prod(shape[:-1]) if bits == 40 else 0)
-    return -(-used // ALIGNED) * ALIGNED if bits == 40 else used
+    size = numbers * bits // 8 + (itemsize * math.prod(shape[:-1]) if bits == 40 else 0)
+    return -(-size // ALIGNED) * ALIGNED if bits == 40 else size
 
 
 class Buffer:
@@ -98,12 +98,12 @@ class Buffer:
 
     def parts(self, shapes: Sequence[tuple[int, tuple[int, ...]]]) -> list[Piece]:
         """Return contiguous parts of a message, by their ranks and shapes."""
-        found, first = [], 0
+        pieces, first = [], 0
         for rank, shape in shapes:
             end = first + nbytes(shape, self.bits, self.dtype.itemsize)
-            found.append(Piece(rank, self.whole, first, end, shape, self.bits, self.dtype))
+            pieces.append(Piece(rank, self.whole, first, end, shape, self.bits, self.dtype))
             first = end
-        return found
+        return pieces
 
 
 def copy(phase: str, a: Lines, out: Lines, *, add: bool = False) -> Step:

@@ -94,95 +94,97 @@ class Census:
             self.parts, self.wishes = _ordered("parts", parts), _ordered("wishes", wishes)
             _check(comm, self.parts, self.wishes, shelves)
         self.offered = np.flatnonzero(self.parts.begin != comm.rank)
-        told = [self._told(OFFER, self.parts, self.offered, self.parts.begin)]
-        told += [self._told(WISH, self.wishes, np.arange(len(self.wishes.name)), self.wishes.owner)]
-        to, rows = (np.concatenate(arrays) for arrays in zip(*told, strict=True))
-        send = {rank: rows[at] for rank, at in by_rank(to).items()}
-        own = send.pop(comm.rank, rows[:0])
-        come = comm.exchange_unknown(send, rows[:0], phase) | {comm.rank: own}
-        asker = np.repeat(sorted(come), [len(come[rank]) for rank in sorted(come)])
-        asked = np.concatenate([come[rank] for rank in sorted(come)])
+        notices = [self._told(OFFER, self.parts, self.offered, self.parts.begin)]
+        notices += [self._told(WISH, self.wishes, np.arange(len(self.wishes.name)), self.wishes.owner)]
+        ranks, rows = (np.concatenate(arrays) for arrays in zip(*notices, strict=True))
+        send = {rank: rows[index] for rank, index in by_rank(ranks).items()}
+        own_rows = send.pop(comm.rank, rows[:0])
+        messages = comm.exchange_unknown(send, rows[:0], phase) | {comm.rank: own_rows}
+        asker = np.repeat(sorted(messages), [len(messages[rank]) for rank in sorted(messages)])
+        requests = np.concatenate([messages[rank] for rank in sorted(messages)])
         with agreed(comm, "finding the owners of values"):
-            at = self._found(asker, asked)
-        of = asked[:, 2]
-        self.maker, self.made = asker[of == OFFER], at[of == OFFER]
-        self.user, self.used = asker[of == WISH], at[of == WISH]
+            entry = self._found(asker, requests)
+        kinds = requests[:, 2]
+        self.maker, self.made = asker[kinds == OFFER], entry[kinds == OFFER]
+        self.user, self.used = asker[kinds == WISH], entry[kinds == WISH]
         self.wanted = np.zeros(len(self.parts.name), bool)
         self.wanted[self.used] = True
 
     @staticmethod
-    def _told(of: int, nodes: Any, which: np.ndarray, owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _told(code: int, nodes: Any, index: np.ndarray, owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the ranks to which nodes are named, and rows of name, shelf and kind."""
-        kind = np.full(len(which), of, np.int64)
-        return owner[which], np.stack([nodes.name[which], nodes.shelf[which], kind], axis=1)
+        kind = np.full(len(index), code, np.int64)
+        return owner[index], np.stack([nodes.name[index], nodes.shelf[index], kind], axis=1)
 
-    def _found(self, asker: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    def _found(self, asker: np.ndarray, requests: np.ndarray) -> np.ndarray:
         """Return the entries of this rank's nodes that others have named."""
         rank, parts = self.comm.rank, self.parts
-        at = places(parts.name, asked[:, 0])
-        bad = np.flatnonzero((at < 0) | (parts.begin[at] != rank)) if len(parts.name) else np.arange(len(at))
-        if len(bad):
-            doing = ("offered to", "wanted of")[asked[bad[0], 2]]
+        entry = places(parts.name, requests[:, 0])
+        faults = (
+            np.flatnonzero((entry < 0) | (parts.begin[entry] != rank)) if len(parts.name) else np.arange(len(entry))
+        )
+        if len(faults):
+            action = ("offered to", "wanted of")[requests[faults[0], 2]]
             raise RuntimeError(
-                f"node {asked[bad[0], 0]} is {doing} rank {rank} by rank {asker[bad[0]]}; expected its owner."
+                f"node {requests[faults[0], 0]} is {action} rank {rank} by rank {asker[faults[0]]}; expected its owner."
             )
-        bad = np.flatnonzero(parts.shelf[at] != asked[:, 1])
-        if len(bad):
-            name, theirs, _ = asked[bad[0]]
-            found = f"shelf {theirs} of rank {asker[bad[0]]}"
+        faults = np.flatnonzero(parts.shelf[entry] != requests[:, 1])
+        if len(faults):
+            name, shelf, _ = requests[faults[0]]
+            text = f"shelf {shelf} of rank {asker[faults[0]]}"
             raise RuntimeError(
-                f"node {name} is on {found}; expected {parts.shelf[at[bad[0]]]}, as of its owner {rank}."
+                f"node {name} is on {text}; expected {parts.shelf[entry[faults[0]]]}, as of its owner {rank}."
             )
-        return at
+        return entry
 
 
-def places(names: np.ndarray, some: np.ndarray) -> np.ndarray:
+def places(names: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Return the places of some names in an ascending list of names, -1 for names that are not there."""
     if not len(names):
-        return np.full(len(some), -1)
-    at = np.minimum(np.searchsorted(names, some), len(names) - 1)
-    return np.where(names[at] == some, at, -1)
+        return np.full(len(queries), -1)
+    index = np.minimum(np.searchsorted(names, queries), len(names) - 1)
+    return np.where(names[index] == queries, index, -1)
 
 
-def _ordered(name: str, given: Any) -> Any:
+def _ordered(name: str, nodes: Any) -> Any:
     """Return the arrays as int64 in the order of node names; raise if a name occurs twice."""
-    arrays = {f.name: np.asarray(getattr(given, f.name)) for f in fields(given)}
+    arrays = {f.name: np.asarray(getattr(nodes, f.name)) for f in fields(nodes)}
     for key, a in arrays.items():
         if a.shape != arrays["name"].shape or a.ndim != 1 or a.dtype.kind not in "iu":
             expected = f"whole numbers of shape ({arrays['name'].size},)"
             raise ValueError(f"{name}.{key} has shape {a.shape} and dtype {a.dtype}; expected {expected}.")
     order = np.argsort(arrays["name"], kind="stable")
     arrays = {key: a[order].astype(np.int64) for key, a in arrays.items()}
-    twice = np.flatnonzero(np.diff(arrays["name"]) == 0)
-    if len(twice):
-        raise ValueError(f"{name}.name has {arrays['name'][twice[0]]} twice; expected each name once.")
-    return replace(given, **arrays)
+    repeats = np.flatnonzero(np.diff(arrays["name"]) == 0)
+    if len(repeats):
+        raise ValueError(f"{name}.name has {arrays['name'][repeats[0]]} twice; expected each name once.")
+    return replace(nodes, **arrays)
 
 
 def _check(comm: Comm, parts: Parts, wishes: Wishes, shelves: int) -> None:
     """Raise an error for numbers that do not fit."""
-    for name, given in (("parts", parts), ("wishes", wishes)):
-        _bound(f"{name}.shelf", given.shelf, 0, shelves)
-        _bound(f"{name}.row", given.row, 0, None)
+    for name, nodes in (("parts", parts), ("wishes", wishes)):
+        _bound(f"{name}.shelf", nodes.shelf, 0, shelves)
+        _bound(f"{name}.row", nodes.row, 0, None)
     _bound("wishes.owner", wishes.owner, 0, comm.size)
     _bound("parts.begin", parts.begin, 0, comm.rank + 1)
     _bound("parts.end", parts.end, comm.rank + 1, comm.size + 1)
-    at = places(parts.name, wishes.name)
-    both = np.flatnonzero(at >= 0)
-    at = at[both]
-    same = (parts.shelf[at] == wishes.shelf[both]) & (parts.row[at] == wishes.row[both])
+    index = places(parts.name, wishes.name)
+    overlap = np.flatnonzero(index >= 0)
+    index = index[overlap]
+    equality = (parts.shelf[index] == wishes.shelf[overlap]) & (parts.row[index] == wishes.row[overlap])
     for fits, expected in (
-        (same, "the shelf and row of its part"),
-        (parts.end[at] - parts.begin[at] > 1, "no wish for a node that is the rank's alone"),
+        (equality, "the shelf and row of its part"),
+        (parts.end[index] - parts.begin[index] > 1, "no wish for a node that is the rank's alone"),
     ):
         if not fits.all():
-            name = wishes.name[both[np.argmin(fits)]]
+            name = wishes.name[overlap[np.argmin(fits)]]
             raise ValueError(f"node {name} is made and wanted by rank {comm.rank}; expected {expected}.")
 
 
-def _bound(name: str, values: np.ndarray, least: int, most: int | None) -> None:
+def _bound(name: str, values: np.ndarray, low: int, high: int | None) -> None:
     """Raise an error for a number below the least, or not below the most."""
-    wrong = values[(values < least) | (False if most is None else values >= most)]
-    if len(wrong):
-        expected = f"at least {least}" if most is None else f"{least} to {most - 1}"
-        raise ValueError(f"{name} has {wrong[0]}; expected {expected}.")
+    faults = values[(values < low) | (False if high is None else values >= high)]
+    if len(faults):
+        expected = f"at least {low}" if high is None else f"{low} to {high - 1}"
+        raise ValueError(f"{name} has {faults[0]}; expected {expected}.")

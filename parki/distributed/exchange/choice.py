@@ -54,11 +54,11 @@ def chosen(
             raise ValueError(f"scheme is {scheme!r}; expected {' or '.join(map(repr, SCHEMES))}, or None.")
     census = Census(comm, parts, wishes, len(shelves), phase)
     if scheme is None:
-        known = comm.bcast((network or networks.kept()) if comm.rank == 0 else None)
-        if known is None and comm.size <= DIRECT:
+        known_network = comm.bcast((network or networks.kept()) if comm.rank == 0 else None)
+        if known_network is None and comm.size <= DIRECT:
             scheme = "owners"
     if scheme is not None:
         return SCHEMES[scheme](census, shelves)
-    network = known or Network.load(ASSUMED)
-    made = [make(census, shelves) for make in SCHEMES.values()]
-    return min(made, key=lambda rounds: rounds.seconds(comm, network))
+    network = known_network or Network.load(ASSUMED)
+    exchanges = [kind(census, shelves) for kind in SCHEMES.values()]
+    return min(exchanges, key=lambda rounds: rounds.seconds(comm, network))

@@ -43,20 +43,20 @@ class Hypercube(Rounds):
         self._kept: dict[str, tuple[list[Array], list[list[Array]]]] = {}  # rooms and rows, by an array's module
         table = _Room(len(shelves))
         pairs = _known(census)
-        at = places(parts.name, np.unique(pairs[:, NAME]))
+        index = places(parts.name, np.unique(pairs[:, NAME]))
         table.put(pairs)
-        self._parts = by_shelf(parts.shelf[at], parts.row[at], len(shelves))
+        self._parts = by_shelf(parts.shelf[index], parts.row[index], len(shelves))
         rounds = []
-        for to, sources, mine in halves(comm.rank, comm.size):
-            going = ~np.isin(pairs[:, USER], mine)
-            send = {to: pairs[going]} if going.any() else {}
-            come = comm.exchange_unknown(send, pairs[:0], census.phase)
-            if not come.keys() <= set(sources):
-                raise RuntimeError(f"rank {comm.rank} gets pairs of {sorted(come)}; expected some of {sources}.")
-            pairs = _merged([pairs[~going], *come.values()])
+        for target, sources, half in halves(comm.rank, comm.size):
+            mask = ~np.isin(pairs[:, USER], half)
+            send = {target: pairs[mask]} if mask.any() else {}
+            messages = comm.exchange_unknown(send, pairs[:0], census.phase)
+            if not messages.keys() <= set(sources):
+                raise RuntimeError(f"rank {comm.rank} gets pairs of {sorted(messages)}; expected some of {sources}.")
+            pairs = _merged([pairs[~mask], *messages.values()])
             table.put(pairs)
-            out, into = ({rank: table.rows(some) for rank, some in side.items()} for side in (send, come))
-            rounds.append((Parcels(comm, out, into, shelves, census.phase), True))
+            out, incoming = ({rank: table.rows(rows) for rank, rows in side.items()} for side in (send, messages))
+            rounds.append((Parcels(comm, out, incoming, shelves, census.phase), True))
         self._values = table.rows(np.stack([wishes.name, wishes.shelf, wishes.owner], axis=1))
         self._users = by_shelf(wishes.shelf, wishes.row, len(shelves))
         self.room = table.counts
@@ -85,15 +85,15 @@ class Hypercube(Rounds):
         if xp.__name__ not in self._kept:
             kinds = zip(self._kinds, self.room, strict=True)
             rooms = [xp.empty((rows, kind.width), kind.dtype) for kind, rows in kinds]
-            rows = [[xp.asarray(row) for row in some] for some in (self._parts, self._values, self._users)]
+            rows = [[xp.asarray(row) for row in lists] for lists in (self._parts, self._values, self._users)]
             self._kept = {xp.__name__: (rooms, rows)}
         return self._kept[xp.__name__]
 
     @property
     def arrays(self) -> list[Array]:
         """Return every array that is kept."""
-        kept = [a for rooms, rows in self._kept.values() for some in (rooms, *rows) for a in some]
-        return [*super().arrays, *self._parts, *self._values, *self._users, *kept]
+        memory = [a for rooms, rows in self._kept.values() for group in (rooms, *rows) for a in group]
+        return [*super().arrays, *self._parts, *self._values, *self._users, *memory]
 
 
 class _Room:
@@ -110,9 +110,9 @@ class _Room:
         names, shelf = names[new], pairs[first[new], SHELF]
         rows = np.empty(len(names), np.int64)
         for k, count in enumerate(self.counts):
-            of = np.flatnonzero(shelf == k)
-            rows[of] = count + np.arange(len(of))
-            self.counts[k] += len(of)
+            index = np.flatnonzero(shelf == k)
+            rows[index] = count + np.arange(len(index))
+            self.counts[k] += len(index)
         names, rows = np.concatenate([self._names, names]), np.concatenate([self._rows, rows])
         order = np.argsort(names)
         self._names, self._rows = names[order], rows[order]
@@ -125,16 +125,16 @@ class _Room:
 
 def halves(rank: int, size: int) -> list[tuple[int, list[int], range]]:
     """Return per round the rank that this one sends to, the ranks that it receives from, and the ranks of its half."""
-    found, ranks = [], range(size)
+    rounds, ranks = [], range(size)
     for _ in range((size - 1).bit_length()):
         middle = (len(ranks) + 1) // 2
         lower, upper = ranks[:middle], ranks[middle:]
-        mine, theirs = (lower, upper) if rank in lower else (upper, lower)
-        at = mine.index(rank)
-        sources = [q for j, q in enumerate(theirs) if min(j, len(mine) - 1) == at]
-        found.append((theirs[min(at, len(theirs) - 1)] if theirs else rank, sources, mine))
-        ranks = mine
-    return found
+        own_half, other_half = (lower, upper) if rank in lower else (upper, lower)
+        place = own_half.index(rank)
+        sources = [q for j, q in enumerate(other_half) if min(j, len(own_half) - 1) == place]
+        rounds.append((other_half[min(place, len(other_half) - 1)] if other_half else rank, sources, own_half))
+        ranks = own_half
+    return rounds
 
 
 def _known(census: Census) -> np.ndarray:
@@ -144,21 +144,21 @@ def _known(census: Census) -> np.ndarray:
     counts = np.bincount(census.used, minlength=len(parts.name))
     first = np.cumsum(counts) - counts
 
-    def pairs(at: np.ndarray) -> np.ndarray:
-        n = counts[at]
-        which = order[np.repeat(first[at] - (np.cumsum(n) - n), n) + np.arange(n.sum())]
-        node = census.used[which]
-        return np.stack([parts.name[node], parts.shelf[node], census.user[which]], axis=1)
+    def pairs(index: np.ndarray) -> np.ndarray:
+        n = counts[index]
+        entry = order[np.repeat(first[index] - (np.cumsum(n) - n), n) + np.arange(n.sum())]
+        node = census.used[entry]
+        return np.stack([parts.name[node], parts.shelf[node], census.user[entry]], axis=1)
 
-    send = {rank: pairs(census.made[at]) for rank, at in by_rank(census.maker).items()}
+    send = {rank: pairs(census.made[index]) for rank, index in by_rank(census.maker).items()}
     send = {rank: rows for rank, rows in send.items() if len(rows)}
-    own = pairs(np.flatnonzero(census.wanted))
-    return _merged([own, *comm.exchange_unknown(send, own[:0], census.phase).values()])
+    own_pairs = pairs(np.flatnonzero(census.wanted))
+    return _merged([own_pairs, *comm.exchange_unknown(send, own_pairs[:0], census.phase).values()])
 
 
 def _merged(rows: Sequence[np.ndarray]) -> np.ndarray:
     """Return all different pairs of nodes and users, in the order of names and users."""
-    every = np.concatenate(rows)
-    every = every[np.lexsort((every[:, USER], every[:, NAME]))]
-    other = (np.diff(every[:, NAME]) != 0) | (np.diff(every[:, USER]) != 0)
-    return every[np.concatenate([np.ones(min(1, len(every)), bool), other])]
+    pairs = np.concatenate(rows)
+    pairs = pairs[np.lexsort((pairs[:, USER], pairs[:, NAME]))]
+    mask = (np.diff(pairs[:, NAME]) != 0) | (np.diff(pairs[:, USER]) != 0)
+    return pairs[np.concatenate([np.ones(min(1, len(pairs)), bool), mask])]

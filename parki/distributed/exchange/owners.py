@@ -27,23 +27,25 @@ class OwnersToUsers(Rounds):
     def __init__(self, census: Census, shelves: Sequence[Shelf]) -> None:
         comm, parts, wishes = census.comm, census.parts, census.wishes
 
-        def rows(which: np.ndarray) -> list[np.ndarray]:
-            return by_shelf(parts.shelf[which], parts.row[which], len(shelves))
+        def rows(index: np.ndarray) -> list[np.ndarray]:
+            return by_shelf(parts.shelf[index], parts.row[index], len(shelves))
 
-        offered = {to: census.offered[at] for to, at in by_rank(parts.begin[census.offered]).items()}
-        made = {source: census.made[at] for source, at in by_rank(census.maker).items()}
-        wanted = {source: census.wanted[at] for source, at in made.items()}
-        answers = {to: np.empty(len(at), bool) for to, at in offered.items()}
-        comm.exchange(wanted, answers, census.phase).finish()
-        send = {to: rows(at[answers[to]]) for to, at in offered.items()}
-        receive = {source: rows(at[wanted[source]]) for source, at in made.items()}
+        offers = {target: census.offered[index] for target, index in by_rank(parts.begin[census.offered]).items()}
+        parts_by_source = {source: census.made[index] for source, index in by_rank(census.maker).items()}
+        requests = {source: census.wanted[index] for source, index in parts_by_source.items()}
+        answers = {target: np.empty(len(index), bool) for target, index in offers.items()}
+        comm.exchange(requests, answers, census.phase).finish()
+        send = {target: rows(index[answers[target]]) for target, index in offers.items()}
+        receive = {source: rows(index[requests[source]]) for source, index in parts_by_source.items()}
         sums = Parcels(comm, send, receive, shelves, census.phase)
-        used = {to: rows(census.used[at]) for to, at in by_rank(census.user).items() if to != comm.rank}
-        come = {
-            source: by_shelf(wishes.shelf[at], wishes.row[at], len(shelves))
-            for source, at in by_rank(wishes.owner).items()
+        uses = {
+            target: rows(census.used[index]) for target, index in by_rank(census.user).items() if target != comm.rank
+        }
+        arrivals = {
+            source: by_shelf(wishes.shelf[index], wishes.row[index], len(shelves))
+            for source, index in by_rank(wishes.owner).items()
             if source != comm.rank
         }
-        values = Parcels(comm, used, come, shelves, census.phase)
-        (anything,) = totals(comm, sums.sent.messages)
-        super().__init__([(sums, True), (values, False)] if anything else [(values, False)])
+        values = Parcels(comm, uses, arrivals, shelves, census.phase)
+        (n_messages,) = totals(comm, sums.sent.messages)
+        super().__init__([(sums, True), (values, False)] if n_messages else [(values, False)])

@@ -88,14 +88,14 @@ class Parcels:
         IndexError
             For a shelf with too few rows.
         """
-        for k, (a, least) in enumerate(zip(shelves, self._least, strict=True)):
-            if len(a) < least:
-                raise IndexError(f"shelf {k} has {len(a)} rows; expected at least {least}.")
+        for k, (a, n_rows) in enumerate(zip(shelves, self._least, strict=True)):
+            if len(a) < n_rows:
+                raise IndexError(f"shelf {k} has {len(a)} rows; expected at least {n_rows}.")
         xp = module_of(shelves[0]) if shelves else np
-        out, come = self._out.held(xp), self._come.held(xp)
+        out, incoming = self._out.held(xp), self._come.held(xp)
         for k, rows, part in out.parts:
             gathered(shelves[k], rows, part)
-        return Arriving(self._comm.exchange(out.messages, come.messages, self._phase), come, shelves, add)
+        return Arriving(self._comm.exchange(out.messages, incoming.messages, self._phase), incoming, shelves, add)
 
     @property
     def arrays(self) -> list[Array]:
@@ -106,8 +106,8 @@ class Parcels:
 class Arriving:
     """Rows under way: see `parki.distributed.comm.Pending`."""
 
-    def __init__(self, pending: Pending, come: _Held, shelves: Sequence[Array], add: bool) -> None:
-        self._pending, self._come, self._shelves, self._add = pending, come, shelves, add
+    def __init__(self, messages: Pending, incoming: _Held, shelves: Sequence[Array], add: bool) -> None:
+        self._pending, self._come, self._shelves, self._add = messages, incoming, shelves, add
 
     def test(self) -> bool:
         """Let messages progress, and tell whether all have come and gone."""
@@ -137,7 +137,7 @@ class _Load:
         index, first, place = [np.empty(0, np.int64)], 0, 0
         self.least = [0] * len(shelves)
         for rank in sorted(rows):
-            began = place
+            begin = place
             for k in order:
                 count = len(rows[rank][k])
                 if not count:
@@ -147,32 +147,32 @@ class _Load:
                 index.append(np.asarray(rows[rank][k], np.int64))
                 self.least[k] = max(self.least[k], int(index[-1].max()) + 1)
                 first, place = first + count, place + nbytes
-            if place > began:
-                self._slices[rank] = slice(began, place)
+            if place > begin:
+                self._slices[rank] = slice(begin, place)
             place += -place % ALIGNED
         self._index, self._size = np.concatenate(index), place
-        self.nbytes = {rank: at.stop - at.start for rank, at in self._slices.items()}
+        self.nbytes = {rank: part.stop - part.start for rank, part in self._slices.items()}
 
-    def volume(self, own: int) -> Volume:
+    def volume(self, own_rank: int) -> Volume:
         """Return the messages of other ranks."""
-        others = [nbytes for rank, nbytes in self.nbytes.items() if rank != own]
-        return Volume(len(others), sum(others))
+        sizes = [nbytes for rank, nbytes in self.nbytes.items() if rank != own_rank]
+        return Volume(len(sizes), sum(sizes))
 
     def held(self, xp: ModuleType) -> _Held:
         """Return the memory of messages in a module's arrays; the first call for a module allocates it."""
         if xp.__name__ not in self._kept:
             memory, index = xp.empty(self._size, np.uint8), xp.asarray(self._index)
             parts = [
-                (k, index[rows], memory[at].view(kind.dtype).reshape(rows.stop - rows.start, kind.width))
-                for k, rows, at, kind in self._kinds
+                (k, index[rows], memory[part].view(kind.dtype).reshape(rows.stop - rows.start, kind.width))
+                for k, rows, part, kind in self._kinds
             ]
-            messages = {rank: memory[at] for rank, at in self._slices.items()}
+            messages = {rank: memory[part] for rank, part in self._slices.items()}
             self._kept = {xp.__name__: _Held(memory, index, parts, messages)}
         return self._kept[xp.__name__]
 
     @property
     def arrays(self) -> list[Array]:
-        return [self._index, *(a for kept in self._kept.values() for a in (kept.memory, kept.index))]
+        return [self._index, *(a for room in self._kept.values() for a in (room.memory, room.index))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +196,9 @@ def gathered(a: Array, rows: Array, out: Array) -> None:
 def by_rank(ranks: np.ndarray) -> dict[int, np.ndarray]:
     """Return the entries of each rank, in their order."""
     order = np.argsort(ranks, kind="stable")
-    found, first = np.unique(ranks[order], return_index=True)
-    parts = np.split(order, first[1:]) if len(found) else []
-    return dict(zip(found.tolist(), parts, strict=True))
+    values, first = np.unique(ranks[order], return_index=True)
+    parts = np.split(order, first[1:]) if len(values) else []
+    return dict(zip(values.tolist(), parts, strict=True))
 
 
 def by_shelf(shelf: np.ndarray, row: np.ndarray, count: int) -> list[np.ndarray]:

@@ -74,8 +74,8 @@ class Rounds:
     def seconds(self, comm: Comm, network: Network) -> float:
         """Return the predicted time of a call: the sum over rounds of the slowest rank's time; collective."""
         sides = [(parcels.sent, parcels.received) for parcels, _ in self._rounds]
-        own = [max(network.seconds(side.messages, side.nbytes) for side in both) for both in sides]
-        return float(np.sum(comm.allreduce(np.array([0.0, *own]), "max")))
+        seconds = [max(network.seconds(side.messages, side.nbytes) for side in pair) for pair in sides]
+        return float(np.sum(comm.allreduce(np.array([0.0, *seconds]), "max")))
 
     @property
     def arrays(self) -> list[Array]:

@@ -45,13 +45,13 @@ class RankBoxes:
     essential: Essential
 
     @classmethod
-    def of(cls, tree: SharedTree, root: Root, few: int) -> RankBoxes:
+    def of(cls, tree: SharedTree, root: Root, threshold: int) -> RankBoxes:
         """Bring boxes around this rank's and make lists; collective."""
-        found = ghosts.essential(tree)
+        essential = ghosts.essential(tree)
         with agreed(tree.comm, "making lists"):
-            nodes = _nodes(tree, found, root)
-            lists = octlists.lists(nodes, few).only
-        return cls(tree, nodes, lists, found)
+            nodes = _nodes(tree, essential, root)
+            lists = octlists.lists(nodes, threshold).only
+        return cls(tree, nodes, lists, essential)
 
     @property
     def shared(self) -> bool:
@@ -81,44 +81,44 @@ class RankBoxes:
         table, lists = self.essential.table, self.lists
         first, number = table["first"][:, SOURCES], table["number"][:, SOURCES]
         a, b = self.tree.own(0)
-        met = np.zeros(len(table), bool)
-        met[lists.u_s], met[lists.x_s] = True, True
-        met &= (first < a) | (first >= b)
-        of = np.flatnonzero(met)
-        of = of[np.argsort(first[of])]
-        points = GhostPoints.of(self.tree, first[of], number[of], space)
-        met |= table["leaf"] & (first >= a) & (first + number <= b) & (number > 0)
+        mask = np.zeros(len(table), bool)
+        mask[lists.u_s], mask[lists.x_s] = True, True
+        mask &= (first < a) | (first >= b)
+        index = np.flatnonzero(mask)
+        index = index[np.argsort(first[index])]
+        points = GhostPoints.of(self.tree, first[index], number[index], space)
+        mask |= table["leaf"] & (first >= a) & (first + number <= b) & (number > 0)
         begin = np.zeros(len(table), np.int32)
-        begin[met] = points.here(first[met])
-        end = begin + np.where(met, number, 0).astype(np.int32)
+        begin[mask] = points.here(first[mask])
+        end = begin + np.where(mask, number, 0).astype(np.int32)
         sources = PartialSpans(begin, end, self.nodes.sources.count)
-        own = self.nodes.own
-        part = Spans(own.begin + points.own.start, own.end + points.own.start)
+        own_spans = self.nodes.own
+        part = Spans(own_spans.begin + points.own.start, own_spans.end + points.own.start)
         nodes = replace(self.nodes, sources=sources, part=part)
         orders, targets = self.tree.orders, self.tree.points[-1]
         return Octree(nodes, Sorted(points.points, orders[0]), Sorted(targets, orders[-1])), points
 
 
-def _nodes(tree: SharedTree, found: Essential, root: Root) -> OctNodes:
+def _nodes(tree: SharedTree, essential: Essential, root: Root) -> OctNodes:
     """Return nodes, whose sources have numbers but no places yet."""
-    table = found.table
+    table = essential.table
     topology = tables.topology(table)._asdict()
     n_children = topology["n_children"]
     n_children[~table["leaf"] & (n_children == 0)] = 1  # their children are on other ranks
     number = table["number"].astype(np.int32)
-    nowhere = np.zeros(len(table), np.int32)
+    zeros = np.zeros(len(table), np.int32)
     columns = {
         "octant": (table["key"] & 7).astype(np.int32),
         "key": np.ascontiguousarray(table["key"]),
         "anchor": morton.anchors(table["key"]).astype(np.int32),
     }
-    sources = PartialSpans(nowhere, nowhere, number[:, SOURCES])
-    targets, own = (_clipped(table, k, tree.own(-k)) for k in (TARGETS, SOURCES))
-    return octree.joined(root, topology, sources, targets, columns, own)
+    sources = PartialSpans(zeros, zeros, number[:, SOURCES])
+    targets, own_spans = (_clipped(table, k, tree.own(-k)) for k in (TARGETS, SOURCES))
+    return octree.joined(root, topology, sources, targets, columns, own_spans)
 
 
-def _clipped(table: tables.Table, k: int, own: tuple[int, int]) -> Spans:
+def _clipped(table: tables.Table, k: int, limits: tuple[int, int]) -> Spans:
     """Return places among the points of this rank."""
     first, end = table["first"][:, k], table["first"][:, k] + table["number"][:, k]
-    begin, end = (np.clip(a, *own) - own[0] for a in (first, end))
+    begin, end = (np.clip(a, *limits) - limits[0] for a in (first, end))
     return Spans(begin.astype(np.int32), end.astype(np.int32))

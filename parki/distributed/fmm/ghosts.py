@@ -47,23 +47,23 @@ def essential(tree: SharedTree) -> Essential:
     """Return the boxes around those of this rank; collective."""
     comm, table = tree.comm, tree.table
     first, end = tree.mine
-    own = table[(table["begin"] >= first) & (table["begin"] < end) & (table["level"] > 0)]
-    parent, child = np.unique(own["key"] >> 3 << LEVEL_BITS | own["level"] - 1, return_inverse=True)
+    own_rows = table[(table["begin"] >= first) & (table["begin"] < end) & (table["level"] > 0)]
+    parent, child = np.unique(own_rows["key"] >> 3 << LEVEL_BITS | own_rows["level"] - 1, return_inverse=True)
     box, rank = _users(comm, tree, parent >> LEVEL_BITS, parent & ((1 << LEVEL_BITS) - 1))
-    send, told = {}, np.zeros(len(own), bool)
-    for q, at in by_rank(rank).items():
+    send, sent_mask = {}, np.zeros(len(own_rows), bool)
+    for q, index in by_rank(rank).items():
         near = np.zeros(len(parent), bool)
-        near[box[at]] = True
-        which = near[child]
-        send[q], told[which] = own[which], True
-    come = comm.exchange_unknown(send, table[:0], "tree")
-    return Essential(tables.merged([table, *come.values()]), tables.names(own[told]))
+        near[box[index]] = True
+        mask = near[child]
+        send[q], sent_mask[mask] = own_rows[mask], True
+    messages = comm.exchange_unknown(send, table[:0], "tree")
+    return Essential(tables.merged([table, *messages.values()]), tables.names(own_rows[sent_mask]))
 
 
 def _users(comm: Comm, tree: SharedTree, key: Places, level: Places) -> tuple[Places, Places]:
     """Return boxes and the other ranks whose points may be in the 27 places around them, each pair once."""
     leaves = tree.leaves[:1]
-    firsts = comm.allgather([int(one) for one in morton.finest(leaves["key"], leaves["level"])])
+    firsts = comm.allgather([int(value) for value in morton.finest(leaves["key"], leaves["level"])])
     ranks = np.array([q for q, first in enumerate(firsts) if first], np.int64)
     starts = np.array([first[0] for first in firsts if first], np.int64)
     box, begin, end = morton.around(key, level)
@@ -106,22 +106,22 @@ class GhostPoints:
         comm, (first, end) = tree.comm, tree.own(0)
         owner, _ = tables.ranks(begin, count, tree.firsts[0])
         ranges = np.stack([begin, count], axis=1)
-        asked = {q: ranges[at] for q, at in by_rank(owner).items()}
-        come = comm.exchange_unknown(asked, ranges[:0], "tree")
-        send = {q: spread(rows[:, 0] - first, rows[:, 1]).astype(np.int32) for q, rows in come.items()}
-        receive = {q: int(rows[:, 1].sum()) for q, rows in asked.items()}
-        every = send | {comm.rank: np.arange(end - first, dtype=np.int32)}
+        requests = {q: ranges[entry] for q, entry in by_rank(owner).items()}
+        messages = comm.exchange_unknown(requests, ranges[:0], "tree")
+        send = {q: spread(rows[:, 0] - first, rows[:, 1]).astype(np.int32) for q, rows in messages.items()}
+        receive = {q: int(rows[:, 1].sum()) for q, rows in requests.items()}
+        index_by_rank = send | {comm.rank: np.arange(end - first, dtype=np.int32)}
         asarray = spaces.array_module(space).asarray
-        delivery = Delivery(comm, {q: asarray(index) for q, index in every.items()}, receive, "sort", space)
+        delivery = Delivery(comm, {q: asarray(index) for q, index in index_by_rank.items()}, receive, "sort", space)
         points = delivery.there(tree.points[0])
         lower = sum(n for q, n in receive.items() if q < comm.rank)
-        at = int(np.searchsorted(begin, first))
-        parts = [(a[:at], own, a[at:]) for a, own in ((begin, [first]), (count, [end - first]))]
+        position = int(np.searchsorted(begin, first))
+        parts = [(a[:position], own_entry, a[position:]) for a, own_entry in ((begin, [first]), (count, [end - first]))]
         begin, count = (np.concatenate(part) for part in parts)
         return cls(begin, count, send, receive, slice(lower, lower + end - first), points)
 
     def here(self, first: Places) -> Places:
         """Return the places, among this rank's sources, of global places that are present here."""
-        ahead = np.cumsum(self.count) - self.count
-        at = np.searchsorted(self.begin, first, side="right") - 1
-        return ahead[at] + first - self.begin[at]
+        offset = np.cumsum(self.count) - self.count
+        row = np.searchsorted(self.begin, first, side="right") - 1
+        return offset[row] + first - self.begin[row]

@@ -61,30 +61,30 @@ class RankCloud(Cloud):
         """Return the lowest and highest coordinates."""
         return self.method.corners(self.points)
 
-    def sample(self, every: int) -> Array:
-        """Return each `every`-th point of all ranks in their order."""
+    def sample(self, stride: int) -> Array:
+        """Return every `stride`-th point of all ranks in their order."""
         xp = spaces.array_module(self.method.space)
-        return xp.asarray(np.ascontiguousarray(self.method.sample(self.points, every)))
+        return xp.asarray(np.ascontiguousarray(self.method.sample(self.points, stride)))
 
-    def ends(self, every: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ends(self, stride: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the lowest and highest coordinates of a sample."""
-        return self.method.corners(self._own(every))
+        return self.method.corners(self._own(stride))
 
-    def cells(self, low: NDArray[np.float64], side: NDArray[np.float64], every: int) -> NDArray[np.int64]:
+    def cells(self, low: NDArray[np.float64], side: NDArray[np.float64], stride: int) -> NDArray[np.int64]:
         """Return the numbers of points of a sample in cells of a box."""
-        return self.method.comm.allreduce(Cloud(self._own(every)).cells(low, side, 1))
+        return self.method.comm.allreduce(Cloud(self._own(stride)).cells(low, side, 1))
 
-    def tree(self, targets: RankCloud | None, every: int, size: int, space: Space) -> TreeSizes:
+    def tree(self, targets: RankCloud | None, stride: int, size: int, space: Space) -> TreeSizes:
         """Return the sizes of the tree of a sample, on whose parts all ranks work."""
-        comm, sets = self.method.comm, [self._own(every), *([] if targets is None else [targets._own(every)])]
-        grown, root = kinds.boxes(comm, sets, size, space, fill=None, deepest=octree.MAX_LEVEL)
-        boxes = RankBoxes.of(SharedTree.of(comm, grown), root, 0)
+        comm, sets = self.method.comm, [self._own(stride), *([] if targets is None else [targets._own(stride)])]
+        grown_tree, root = kinds.boxes(comm, sets, size, space, fill=None, deepest=octree.MAX_LEVEL)
+        boxes = RankBoxes.of(SharedTree.of(comm, grown_tree), root, 0)
         sums = comm.allreduce(np.array(astuple(TreeSizes.of(boxes.nodes, boxes.lists, boxes.first_here))))
         return TreeSizes(*sums.tolist())
 
-    def _own(self, every: int) -> Array:
+    def _own(self, stride: int) -> Array:
         """Return this rank's points of a sample."""
-        return self.method.own_sample(self.points, every)
+        return self.method.own_sample(self.points, stride)
 
 
 class FmmOverRanks(FreeOverRanks, Fmm):
@@ -92,9 +92,9 @@ class FmmOverRanks(FreeOverRanks, Fmm):
 
     def times(self, problem: RanksProblem, parameters: Any) -> PhaseTimes:
         """Return the times of all phases, exchanges included, set to zero."""
-        found = super().times(problem, parameters)
-        found.over(self.comm, EXCHANGES | {CHARGES: "charges of ghosts"})
-        return found
+        phase_times = super().times(problem, parameters)
+        phase_times.over(self.comm, EXCHANGES | {CHARGES: "charges of ghosts"})
+        return phase_times
 
     def kept(self, old: RanksProblem, new: RanksProblem, parameters: Aim) -> Aim:
         """Return the parameters of moved points, with the shares of the old tree at which ranks began."""
@@ -127,10 +127,10 @@ class FmmOverRanks(FreeOverRanks, Fmm):
                 expansion = self._expanded(aim, tree, lists)
         times.pairs = self._pairs(nodes, lists, order)
         shares = boxes.tree.cuts / max(1, int(boxes.tree.cuts[-1]))
-        kept = problem.sources.copy()  # the caller's array may change
-        originals = kept if problem.same else problem.targets.copy(), kept
-        made = RankStructure(tree, lists, aim.representation, expansion, boxes.tree, part, originals)
-        return replace(aim, shares=shares), made
+        source_copy = problem.sources.copy()  # the caller's array may change
+        originals = source_copy if problem.same else problem.targets.copy(), source_copy
+        structure = RankStructure(tree, lists, aim.representation, expansion, boxes.tree, part, originals)
+        return replace(aim, shares=shares), structure
 
     def _boxes(self, problem: RanksProblem, aim: Aim, leaves: Leaves, times: PhaseTimes) -> RankBoxes:
         """Return this rank's boxes and lists, of a tree cut by points, and cut again by work where that is uneven."""
@@ -138,16 +138,16 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         sets = [problem.sources, *([] if problem.same else [problem.targets])]
         with times.phase("tree"):
             shape = {"fill": leaves.fill, "deepest": leaves.deepest, "shares": aim.shares}
-            grown, root = kinds.boxes(comm, sets, leaves.size, space, **shape)
-            tree = SharedTree.of(comm, grown)
+            grown_tree, root = kinds.boxes(comm, sets, leaves.size, space, **shape)
+            tree = SharedTree.of(comm, grown_tree)
         with times.phase("lists"):
             boxes = RankBoxes.of(tree, root, points)
             edges, work = weights.of_leaves(boxes, self._weights(aim), points)
-            uneven = cuts.imbalance(comm, float(work.sum()))
-        if uneven <= (UNEVEN if aim.shares is None else MOVED):
+            imbalance = cuts.imbalance(comm, float(work.sum()))
+        if imbalance <= (UNEVEN if aim.shares is None else MOVED):
             return boxes
         with times.phase("tree"):
-            tree = SharedTree.cut(comm, grown, cuts.by_work(comm, edges, work), sets, space)
+            tree = SharedTree.cut(comm, grown_tree, cuts.by_work(comm, edges, work), sets, space)
         with times.phase("lists"):
             return RankBoxes.of(tree, root, points)
 
@@ -164,9 +164,11 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         expansion = structure.expansion
         with times.phase("prepare"), agreed(self.comm, "compiling and allocating"):
             estimate.require(expansion.steps, structure.tree, self.space)
-            placed = expansion.place(self.space)
+            placement = expansion.place(self.space)
             particles = expansion.particles
-            return SumOverRanks(placed, particles.charges, particles.result, problem.with_points(None, None), structure)
+            return SumOverRanks(
+                placement, particles.charges, particles.result, problem.with_points(None, None), structure
+            )
 
     def _cloud(self, points: Array) -> RankCloud:
         return RankCloud(points, self, ranks.total(self.comm, points.shape[1]))
@@ -192,9 +194,9 @@ class ChebyshevOverRanks(FmmOverRanks, Chebyshev):
 
     def _met(self, nodes: OctNodes, lists: OctLists) -> Met:
         """Return the numbers of pairs of all ranks' particles."""
-        own = Met.of(nodes, lists)
-        far, near = self.comm.allreduce(np.stack([own.far, own.near]))
-        return replace(own, far=far, near=near)
+        own_counts = Met.of(nodes, lists)
+        far, near = self.comm.allreduce(np.stack([own_counts.far, own_counts.near]))
+        return replace(own_counts, far=far, near=near)
 
 
 KINDS = {"kifmm": KifmmOverRanks, "chebyshev": ChebyshevOverRanks}

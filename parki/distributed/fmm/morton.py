@@ -48,9 +48,9 @@ def around(key: Keys, level: NDArray[np.integer]) -> tuple[NDArray[np.intp], Key
     begin, end : arrays (n,)
         Ranges of their keys on the last level.
     """
-    at = anchors(key)[:, None] + DIRECTIONS
+    anchor = anchors(key)[:, None] + DIRECTIONS
     level = level.astype(np.int64)
-    inside = ((at >= 0) & (at < (1 << level)[:, None, None])).all(axis=-1)
+    inside = ((anchor >= 0) & (anchor < (1 << level)[:, None, None])).all(axis=-1)
     box = np.nonzero(inside)[0]
-    begin = finest(keys(at[inside]), level[box])
+    begin = finest(keys(anchor[inside]), level[box])
     return box, begin, begin + (np.int64(1) << 3 * (MAX_LEVEL - level[box]))

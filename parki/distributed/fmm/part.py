@@ -88,10 +88,10 @@ class RankPart:
             receive[q] = [np.arange(first, first + count)]
             first += count
         charges = Parcels(comm, send, receive, kinds[:1], CHARGES)
-        travelling, values = Travelling.of(boxes), None
+        travel, values = Travelling.of(boxes), None
         if kinds[1].width:
-            values = choice.chosen(comm, None, travelling.parts, travelling.wishes, kinds[1:], VALUES, scheme)
-        return cls(nodes, points, charges, travelling, values, kinds[1], space)
+            values = choice.chosen(comm, None, travel.parts, travel.wishes, kinds[1:], VALUES, scheme)
+        return cls(nodes, points, charges, travel, values, kinds[1], space)
 
     @property
     def far(self) -> bool:
@@ -116,20 +116,22 @@ class RankPart:
         travel: list[_Charges | _Values] = [charges]
         if self.values is not None:
             travel.append(_Values(self.values, self.kind, self.travelling, values))
-        own, others = self._near(lists)
-        before, after = self._beside(near(own))  # both before the far field: sums do not depend on when messages come
-        arriving = Call(travel[-1].phase, self._arrive(travel), writes=[], capturable=False)
+        own_lists, ghost_lists = self._near(lists)
+        near_start, near_end = self._beside(
+            near(own_lists)
+        )  # both before the far field: sums do not depend on when messages come
+        arrival = Call(travel[-1].phase, self._arrive(travel), writes=[], capturable=False)
         return [
-            *particles.load("upward"), charges.begin, *upward, *(one.begin for one in travel[1:]), *before,
-            arriving, *after, *(one.end for one in travel), *far, *near(others), *particles.store("near"),
+            *particles.load("upward"), charges.begin, *upward, *(item.begin for item in travel[1:]), *near_start,
+            arrival, *near_end, *(item.end for item in travel), *far, *near(ghost_lists), *particles.store("near"),
         ]  # fmt: skip
 
     def _near(self, lists: OctLists) -> tuple[OctLists, OctLists]:
         """Return lists with the U pairs of own sources, and lists with those of ghosts."""
         first = self.nodes.sources.begin[lists.u_s]
-        own = (first >= self.own.start) & (first < self.own.stop)
-        found = [replace(lists, u_t=lists.u_t[some], u_s=lists.u_s[some]) for some in (own, ~own)]
-        return found[0], found[1]
+        own_mask = (first >= self.own.start) & (first < self.own.stop)
+        result = [replace(lists, u_t=lists.u_t[mask], u_s=lists.u_s[mask]) for mask in (own_mask, ~own_mask)]
+        return result[0], result[1]
 
     def _beside(self, near: list[Step]) -> tuple[Listed, Listed]:
         """Return the steps of a near field before and after the messages during which a host sums it."""
@@ -142,11 +144,11 @@ class RankPart:
         """Return the function that waits for all messages, and works on the near field meanwhile."""
 
         def arrive(context: Context) -> None:
-            pending = _All([one.pending for one in travel])
+            messages = _All([item.pending for item in travel])
             if self.beside is None:
-                pending.finish()
+                messages.finish()
             else:
-                self.beside.until(pending, travel[-1].phase)
+                self.beside.until(messages, travel[-1].phase)
 
         return arrive
 
@@ -154,18 +156,18 @@ class RankPart:
 class _All:
     """Messages of several exchanges: see `parki.distributed.comm.Pending`."""
 
-    def __init__(self, some: Sequence[Pending]) -> None:
-        self._some = some
+    def __init__(self, items: Sequence[Pending]) -> None:
+        self._some = items
 
     def test(self) -> bool:
         """Let messages progress, and tell whether all have come and gone."""
-        done = [one.test() for one in self._some]
-        return all(done)
+        flags = [item.test() for item in self._some]
+        return all(flags)
 
     def finish(self) -> None:
         """Wait until all messages have come and gone."""
-        for one in self._some:
-            one.finish()
+        for item in self._some:
+            item.finish()
 
 
 class _Charges:
@@ -178,8 +180,8 @@ class _Charges:
         index = [index for _, index in sorted(points.send.items())]
         index = np.concatenate([np.empty(0, np.int32), *index]) + np.int32(points.own.start)
         self._sent = len(index)
-        come = sum(points.receive.values())
-        self._shelf = state("ghost_charges", (self._sent + come, self._dens), particles.real)
+        n_ghosts = sum(points.receive.values())
+        self._shelf = state("ghost_charges", (self._sent + n_ghosts, self._dens), particles.real)
         reads = [particles.rows, constant("sent_sources", index)]
         self.pending: Arriving
         self.begin = Call(self.phase, self._begin, reads, [self._shelf], capturable=False)
@@ -190,9 +192,9 @@ class _Charges:
         self.pending = self._parcels.start([shelf])
 
     def _end(self, context: Context, shelf: Array, rows: Array) -> None:
-        own, come = self._own, shelf[self._sent :]
-        rows[: own.start, PLACE : PLACE + self._dens] = come[: own.start]
-        rows[own.stop :, PLACE : PLACE + self._dens] = come[own.start :]
+        own_range, ghost_charges = self._own, shelf[self._sent :]
+        rows[: own_range.start, PLACE : PLACE + self._dens] = ghost_charges[: own_range.start]
+        rows[own_range.stop :, PLACE : PLACE + self._dens] = ghost_charges[own_range.start :]
 
 
 class _Values:
@@ -203,36 +205,36 @@ class _Values:
 
     phase = VALUES
 
-    def __init__(self, rounds: Rounds, kind: Shelf, travelling: Travelling, values: BoxValues | None) -> None:
+    def __init__(self, rounds: Rounds, kind: Shelf, travel: Travelling, values: BoxValues | None) -> None:
         self.pending, self._kind = rounds, kind
-        self._shelf = state("travelling", (len(travelling.boxes), kind.width), kind.dtype)
-        wished = np.sort(travelling.wishes.row)
+        self._shelf = state("travelling", (len(travel.boxes), kind.width), kind.dtype)
+        wish_rows = np.sort(travel.wishes.row)
         if values is None:  # a rank without boxes still passes messages of others
             self.begin = Call(self.phase, self._begin_alone, writes=[self._shelf], capturable=False)
             self.end = Call(self.phase, lambda context: None, capturable=False)
             return
         self._axes = [axis is not None for axis in values.place]
-        every, some = (
-            [constant("travelling_boxes", a) for a in places(which, values.place) if a is not None]
-            for which in (travelling.boxes, travelling.boxes[wished])
+        send_places, receive_places = (
+            [constant("travelling_boxes", a) for a in places(boxes, values.place) if a is not None]
+            for boxes in (travel.boxes, travel.boxes[wish_rows])
         )
-        rows = constant("wished", wished)
-        self.begin = Call(self.phase, self._begin, [values.array, *every], [self._shelf], capturable=False)
-        self.end = Call(self.phase, self._end, [self._shelf, rows, *some], [values.array], capturable=False)
+        rows = constant("wished", wish_rows)
+        self.begin = Call(self.phase, self._begin, [values.array, *send_places], [self._shelf], capturable=False)
+        self.end = Call(self.phase, self._end, [self._shelf, rows, *receive_places], [values.array], capturable=False)
 
     def _place(self, index: Sequence[Array]) -> tuple[Any, ...]:
         """Return the places of boxes in the array of values."""
-        of = iter(index)
-        return tuple(next(of) if axis else slice(None) for axis in self._axes)
+        indices = iter(index)
+        return tuple(next(indices) if axis else slice(None) for axis in self._axes)
 
-    def _begin(self, context: Context, array: Array, *given: Array) -> None:
-        *index, shelf = given
+    def _begin(self, context: Context, array: Array, *arrays: Array) -> None:
+        *index, shelf = arrays
         shelf[...] = array[self._place(index)]
         self.pending.start([shelf])
 
     def _begin_alone(self, context: Context, shelf: Array) -> None:
         self.pending.start([shelf])
 
-    def _end(self, context: Context, shelf: Array, rows: Array, *given: Array) -> None:
-        *index, array = given
+    def _end(self, context: Context, shelf: Array, rows: Array, *arrays: Array) -> None:
+        *index, array = arrays
         array[self._place(index)] = shelf[rows]

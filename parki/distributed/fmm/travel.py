@@ -21,10 +21,10 @@ _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 def _far() -> NDArray[np.uint8]:
     """Return octants of an octet in a direction that are apart from some of the octants of another (26, 256)."""
     steps = DIRECTIONS[np.arange(27) != CENTRE]
-    apart = (np.abs(2 * steps[:, None, None] + OCTANTS - OCTANTS[:, None]) > 1).any(axis=-1)  # target, source
-    sources = (apart * _BITS).sum(axis=-1).astype(np.uint8)
-    some = np.arange(256)[:, None] & _BITS > 0
-    return np.bitwise_or.reduce(np.where(some[None], sources[:, None], 0), axis=-1).astype(np.uint8)
+    separation = (np.abs(2 * steps[:, None, None] + OCTANTS - OCTANTS[:, None]) > 1).any(axis=-1)  # target, source
+    sources = (separation * _BITS).sum(axis=-1).astype(np.uint8)
+    mask = np.arange(256)[:, None] & _BITS > 0
+    return np.bitwise_or.reduce(np.where(mask[None], sources[:, None], 0), axis=-1).astype(np.uint8)
 
 
 FAR = _far()
@@ -52,19 +52,19 @@ class Travelling:
         """Return the boxes of a rank's lists."""
         nodes, names = boxes.nodes, boxes.names
         lo, hi = boxes.contributors
-        alone = hi - lo == 1
+        lone_mask = hi - lo == 1
         high = nodes.level >= TOP_LEVEL
         first, end = tables.contributors(boxes.essential.table, boxes.tree.cuts)
-        known = (end - first > 1) | np.isin(names, boxes.essential.told)  # to other ranks, by targets or as ghosts
-        made = (nodes.own.count > 0) & high & known
-        wanted = used(nodes, boxes.lists) & high & ~(alone & (lo == boxes.tree.comm.rank))
-        some = np.flatnonzero(made | wanted)
+        known_mask = (end - first > 1) | np.isin(names, boxes.essential.told)  # to other ranks, by targets or as ghosts
+        makers = (nodes.own.count > 0) & high & known_mask
+        users = used(nodes, boxes.lists) & high & ~(lone_mask & (lo == boxes.tree.comm.rank))
+        index = np.flatnonzero(makers | users)
         row = np.zeros(len(names), np.int64)
-        row[some] = np.arange(len(some))
-        made, wanted = np.flatnonzero(made), np.flatnonzero(wanted)
+        row[index] = np.arange(len(index))
+        makers, users = np.flatnonzero(makers), np.flatnonzero(users)
         shelf = np.zeros(len(names), np.int64)
-        parts = Parts(names[made], shelf[made], row[made], lo[made], hi[made])
-        return cls(some, parts, Wishes(names[wanted], shelf[wanted], row[wanted], lo[wanted]))
+        parts = Parts(names[makers], shelf[makers], row[makers], lo[makers], hi[makers])
+        return cls(index, parts, Wishes(names[users], shelf[users], row[users], lo[users]))
 
 
 def used(nodes: OctNodes, lists: OctLists) -> NDArray[np.bool_]:
@@ -73,10 +73,10 @@ def used(nodes: OctNodes, lists: OctLists) -> NDArray[np.bool_]:
     targets = (((child >= 0) & (nodes.targets.count > 0)[child]) * _BITS).sum(axis=1).astype(np.uint8)
     octants = np.zeros(len(child), np.uint8)
     np.bitwise_or.at(octants, lists.v_s, FAR[lists.v_direction, targets[lists.v_t]])
-    found = np.zeros(nodes.n, bool)
-    found[child[(octants[:, None] & _BITS > 0) & (child >= 0)]] = True
-    found[lists.w_s] = True
-    return found & (nodes.sources.count > 0)
+    mask = np.zeros(nodes.n, bool)
+    mask[child[(octants[:, None] & _BITS > 0) & (child >= 0)]] = True
+    mask[lists.w_s] = True
+    return mask & (nodes.sources.count > 0)
 
 
 def places(boxes: Ints, place: tuple[Ints | None, ...]) -> list[Ints | None]:

@@ -33,28 +33,31 @@ def of_leaves(boxes: RankBoxes, costs: FmmCosts, points: int) -> tuple[Places, N
         return np.bincount(box, np.broadcast_to(work, box.shape), minlength=nodes.n)
 
     pairs = summed(lists.u_t, n_trg[lists.u_t] * n_src[lists.u_s])
-    alone = summed(lists.w_t, n_trg[lists.w_t]) + summed(lists.x_t, n_src[lists.x_s])  # each particle meets a surface
+    n_lone = summed(lists.w_t, n_trg[lists.w_t]) + summed(lists.x_t, n_src[lists.x_s])  # each particle meets a surface
     octets = summed(nodes.octet_parent[lists.v_t], costs.octet_pair)
-    of_targets = costs.pair * pairs + costs.particle * alone + octets
+    target_work = costs.pair * pairs + costs.particle * n_lone + octets
     inner = summed(nodes.octet_parent, costs.octet)
-    every = boxes.essential.table
-    number = every["number"].astype(float)
+    table = boxes.essential.table
+    number = table["number"].astype(float)
     total = number.sum(axis=1) if len(tree.points) > 1 else number[:, TARGETS]
-    own = tree.leaves
-    of_leaf = np.zeros(len(own))
-    for work, whole, of in ((of_targets, number[:, TARGETS], own["number"][:, TARGETS]), (inner, total, own["count"])):
-        share = np.divide(work, whole, out=np.zeros(nodes.n), where=whole > 0)
-        of_leaf += _down(boxes, share) * of
-    of_leaf += costs.particle * own["number"].sum(axis=1)
-    return _edges(boxes), of_leaf
+    leaves = tree.leaves
+    leaf_work = np.zeros(len(leaves))
+    for work, size, part in (
+        (target_work, number[:, TARGETS], leaves["number"][:, TARGETS]),
+        (inner, total, leaves["count"]),
+    ):
+        share = np.divide(work, size, out=np.zeros(nodes.n), where=size > 0)
+        leaf_work += _down(boxes, share) * part
+    leaf_work += costs.particle * leaves["number"].sum(axis=1)
+    return _edges(boxes), leaf_work
 
 
 def _down(boxes: RankBoxes, share: Numbers) -> Numbers:
     """Return the sum of shares of each own leaf and all boxes above it."""
     nodes = boxes.nodes
     for level in range(1, nodes.depth + 1):
-        here = slice(*nodes.level_begin[level : level + 2])
-        share[here] += share[nodes.parent[here]]
+        level_nodes = slice(*nodes.level_begin[level : level + 2])
+        share[level_nodes] += share[nodes.parent[level_nodes]]
     table = boxes.essential.table
     first, end = boxes.tree.mine
     leaves = np.flatnonzero(table["leaf"] & (table["begin"] >= first) & (table["begin"] < end))

@@ -73,20 +73,20 @@ class RankLists:
         table, groups = skeleton.exchanged(comm, sources, t_nodes, opening)
         n = int(table["count"][0])
         s_nodes = kinds.cluster_nodes(table, (0, n))
-        nothing = np.empty((4, 0), np.int32)
+        no_pairs = np.empty((4, 0), np.int32)
         with agreed(comm, "pairing clusters"):
-            pairs = traverse(t_nodes, s_nodes, p, separation) if len(t_nodes.leaves) else Pairs(*nothing)
+            pairs = traverse(t_nodes, s_nodes, p, separation) if len(t_nodes.leaves) else Pairs(*no_pairs)
             if not table["leaf"][pairs.near_s].all():
                 raise RuntimeError("a cluster of sources was to be opened whose children are not on this rank.")
-        own, far = sources.mine, FarPairs(t_nodes, s_nodes, pairs, rule)
-        counted = tables.contributors(targets.table, targets.cuts)[0] == comm.rank
-        elsewhere = (table["begin"] < own[0]) | (table["begin"] + table["count"] > own[1])
+        own_range, far = sources.mine, FarPairs(t_nodes, s_nodes, pairs, rule)
+        mask = tables.contributors(targets.table, targets.cuts)[0] == comm.rank
+        remote_mask = (table["begin"] < own_range[0]) | (table["begin"] + table["count"] > own_range[1])
 
         def total(weight: float, work: float) -> tuple[float, float]:
             return tuple(comm.allreduce(np.array([weight, work])).tolist())
 
-        parts.choose(far, counted, total)
-        return cls(t_nodes, s_nodes, table, pairs, far, elsewhere, groups)
+        parts.choose(far, mask, total)
+        return cls(t_nodes, s_nodes, table, pairs, far, remote_mask, groups)
 
     @cached_property
     def found(self) -> SharedPairs:
@@ -96,41 +96,44 @@ class RankLists:
     def work(self, places: Places) -> NDArray[np.float64]:
         """Return the work of leaves, in pairs of particles, by the places where they begin and the last one ends."""
         nodes, count = self.targets, np.diff(places)
-        each = parts.work(self.far, self.pairs) / np.maximum(nodes.count, 1)
+        density = parts.work(self.far, self.pairs) / np.maximum(nodes.count, 1)
         first, end = (np.searchsorted(places[:-1], a) for a in (nodes.begin, nodes.end))
-        change = np.bincount(first, each, len(count) + 1) - np.bincount(end, each, len(count) + 1)
+        change = np.bincount(first, density, len(count) + 1) - np.bincount(end, density, len(count) + 1)
         return count * (np.cumsum(change)[: len(count)] + PER_PROXY * self.far.rule.points**3)
 
     @property
     def particles(self) -> Ints:
         """Return the source nodes elsewhere whose particles are in lists."""
         far = self.far.far_s[(self.far.kind == PP) | (self.far.kind == CP)]
-        used = np.unique(np.concatenate([self.pairs.near_s, far]))
-        return used[self.elsewhere[used]]
+        node = np.unique(np.concatenate([self.pairs.near_s, far]))
+        return node[self.elsewhere[node]]
 
     @property
     def proxies(self) -> tuple[NDArray[np.integer], NDArray[np.intp]]:
         """Return points per direction, and nodes, of the proxy charges from elsewhere that are in lists."""
-        both = self.found.others.pc, self.found.others.cc
-        found = {m: np.unique(np.concatenate([of[m].sources for of in both if m in of])) for m in {*both[0], *both[1]}}
-        points = [np.full(len(nodes), m) for m, nodes in found.items()]
-        if not found:
+        grids = self.found.others.pc, self.found.others.cc
+        nodes_by_m = {
+            m: np.unique(np.concatenate([by_m[m].sources for by_m in grids if m in by_m]))
+            for m in {*grids[0], *grids[1]}
+        }
+        points = [np.full(len(nodes), m) for m, nodes in nodes_by_m.items()]
+        if not nodes_by_m:
             return np.empty(0, np.intp), np.empty(0, np.intp)
-        return np.concatenate(points), np.concatenate(list(found.values()))
+        return np.concatenate(points), np.concatenate(list(nodes_by_m.values()))
 
 
-def placed(lists: Interactions, target: int, located: skeleton.Wanted) -> Interactions:
+def placed(lists: Interactions, target: int, point_ranges: skeleton.Wanted) -> Interactions:
     """Return lists with targets counted from this rank's first, and with sources by their places here."""
 
-    def particles(of: InteractionLists) -> InteractionLists:
-        return InteractionLists(of.items, located.located(of.sources).reshape(-1, 2))
+    def particles(entries: InteractionLists) -> InteractionLists:
+        return InteractionLists(entries.items, point_ranges.located(entries.sources).reshape(-1, 2))
 
-    def moved(of: InteractionLists) -> InteractionLists:
-        items = of.items.copy()
+    def moved(entries: InteractionLists) -> InteractionLists:
+        items = entries.items.copy()
         items[:, 1] -= target
-        return InteractionLists(items, of.sources)
+        return InteractionLists(items, entries.sources)
 
     return Interactions(
-        moved(particles(lists.pp)), {m: moved(of) for m, of in lists.pc.items()}, particles(lists.cp), lists.cc,
-        lists.pairs, lists.clusters, lists.lumps,
+        moved(particles(lists.pp)), {m: moved(entries) for m, entries in lists.pc.items()}, particles(lists.cp),
+        lists.cc, lists.pairs, lists.clusters, lists.lumps,
     )  # fmt: skip

@@ -54,55 +54,55 @@ class TreecodeOverRanks(FreeOverRanks, Treecode):
         """Compile the kernels that are launched before the steps are known; choose parameters on the first rank."""
         with agreed(self.comm, "compiling"):
             self._compile(problem)
-        apart = self._apart(problem)
-        p = ranks.of_first(self.comm, "choosing parameters", lambda: self._chosen(problem.whole, apart))
+        distance = self._apart(problem)
+        p = ranks.of_first(self.comm, "choosing parameters", lambda: self._chosen(problem.whole, distance))
         return SharedParameters(**{f.name: getattr(p, f.name) for f in fields(p)})
 
     def _nearest(self, x: Array, y: Array) -> float:
         """Estimate `scaling.nearest` from samples of all ranks' points, as large as one process takes; collective."""
         counts = [int(n) for n in self.comm.allreduce(np.array([x.shape[1], y.shape[1]], np.int64))]
-        most = scaling.SOME_TARGETS, scaling.SOME_SOURCES
-        few = [self.sample(a, -(-n // some)) for a, n, some in zip((x, y), counts, most, strict=True)]
-        return scaling.nearest_of_some(*(a.astype(np.float64) for a in few), counts[1], x is y)
+        sizes = scaling.SOME_TARGETS, scaling.SOME_SOURCES
+        samples = [self.sample(a, -(-n // size)) for a, n, size in zip((x, y), counts, sizes, strict=True)]
+        return scaling.nearest_of_some(*(a.astype(np.float64) for a in samples), counts[1], x is y)
 
     def arrange(
         self, problem: RanksProblem, p: SharedParameters, times: PhaseTimes
     ) -> tuple[SharedParameters, SharedStructure]:
         """Return the parameters, and this rank's part of trees and lists."""
-        comm, x, y, apart = self.comm, problem.targets, problem.sources, self._apart(problem)
+        comm, x, y, distance = self.comm, problem.targets, problem.sources, self._apart(problem)
         t_size, s_size = sizes(p)
         shared, shares = problem.same and t_size == s_size, np.array(p.shares) if p.shares else None
         with times.phase("tree"):
             targets = kinds.clusters(comm, x, t_size, self.space, shares)
             sources = targets if shared else kinds.clusters(comm, y, s_size, self.space)
         with times.phase("lists"):
-            farthest = float(comm.allreduce(max(float(scaling.largest(a).max()) for a in (x, y)), "max"))
-            tiny, separation = least_distances(problem, farthest)
+            largest_coordinate = float(comm.allreduce(max(float(scaling.largest(a).max()) for a in (x, y)), "max"))
+            tiny, separation = least_distances(problem, largest_coordinate)
             with agreed(comm, "choosing pairs"):
-                kernels, rule = self._rule(problem.whole, p, apart)
+                kernels, rule = self._rule(problem.whole, p, distance)
             parts, lists = self._cut(targets, sources, x, (p, rule, separation), BALANCED if p.shares else EVEN)
-            kept = y.copy()  # the caller's array may change
-            given = problem.with_points(kept if problem.same else x.copy(), kept)
-            made = structure(kernels, parts, lists, tiny, given, self.space)
-        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), made.lists.pairs, strict=True))
-        return replace(p, shares=tuple((parts[0].cuts / parts[0].cuts[-1]).tolist())), made
+            source_copy = y.copy()  # the caller's array may change
+            own_problem = problem.with_points(source_copy if problem.same else x.copy(), source_copy)
+            own_structure = structure(kernels, parts, lists, tiny, own_problem, self.space)
+        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), own_structure.lists.pairs, strict=True))
+        return replace(p, shares=tuple((parts[0].cuts / parts[0].cuts[-1]).tolist())), own_structure
 
     def _cut(
         self, targets: Grown, sources: Grown, x: Array, rule: tuple[Parameters, FarPairRule, float], even: float
     ) -> tuple[tuple[SharedTree, SharedTree], RankLists]:
         """Return the parts of the trees and lists, cut again where the largest work exceeds `even` times the mean."""
         comm, shared = self.comm, sources is targets
-        of_targets = SharedTree.of(comm, targets)
-        parts = of_targets, of_targets if shared else SharedTree.of(comm, sources)
+        target_part = SharedTree.of(comm, targets)
+        parts = target_part, target_part if shared else SharedTree.of(comm, sources)
         lists = RankLists.of(*parts, *rule)
-        leaves = of_targets.leaves
+        leaves = target_part.leaves
         edges = np.append(leaves["begin"], leaves["begin"][-1:] + leaves["count"][-1:])
         work = lists.work(edges) if len(leaves) else np.empty(0)
         if cuts.imbalance(comm, float(work.sum())) <= even:
             return parts, lists
-        again = cuts.by_work(comm, np.stack([edges, edges], axis=1), work)
-        of_targets = SharedTree.cut(comm, targets, again, [x], self.space)
-        parts = of_targets, of_targets if shared else parts[1]
+        places = cuts.by_work(comm, np.stack([edges, edges], axis=1), work)
+        target_part = SharedTree.cut(comm, targets, places, [x], self.space)
+        parts = target_part, target_part if shared else parts[1]
         return parts, RankLists.of(*parts, *rule)
 
     def place(
@@ -110,11 +110,11 @@ class TreecodeOverRanks(FreeOverRanks, Treecode):
     ) -> SumOverRanks:
         """Compile and place the steps of a right-hand side."""
         with times.phase("lists"), agreed(self.comm, "compiling and allocating"):
-            listed = steps(structure)
-            self._require_memory(structure, listed.steps)
-            engine.compile_for(listed.steps.units(), self.space)
-            placed = listed.steps.place(self.space)
-            return SumOverRanks(placed, listed.charges, listed.u, problem.with_points(None, None), structure)
+            sum_steps = steps(structure)
+            self._require_memory(structure, sum_steps.steps)
+            engine.compile_for(sum_steps.steps.units(), self.space)
+            placement = sum_steps.steps.place(self.space)
+            return SumOverRanks(placement, sum_steps.charges, sum_steps.u, problem.with_points(None, None), structure)
 
     def public(self, problem: FreeProblem, p: Parameters) -> Any:
         """Return the parameters without the shares of ranks."""

@@ -78,44 +78,46 @@ class Outline:
     def of(cls, nodes: ClusterNodes, opening: Opening) -> Outline:
         """Return the outline of the nodes of a rank's targets; empty for a rank without leaves."""
         radius, centre, leaf = opening.radius(nodes), nodes.centre, nodes.is_leaf
-        some = np.flatnonzero(leaf | (opening.method == "dual"))
+        index = np.flatnonzero(leaf | (opening.method == "dual"))
         if not len(nodes.leaves):
-            some = some[:0]
-        group, boxes = some, BOXES
-        while len(some) > GROUPS and boxes:
-            box = _boxes(nodes, boxes)[some]
-            box[np.argsort(-radius[some] * leaf[some], kind="stable")[:ALONE]] = -1
-            size = np.round(CLASSES * np.log2(np.maximum(radius[some], 1e-300))).astype(np.int64)
-            alone = np.where(box < 0, some, 0)
-            _, group = np.unique(np.stack([box, alone, size * (box >= 0), leaf[some]]), axis=1, return_inverse=True)
+            index = index[:0]
+        group, boxes = index, BOXES
+        while len(index) > GROUPS and boxes:
+            box = _boxes(nodes, boxes)[index]
+            box[np.argsort(-radius[index] * leaf[index], kind="stable")[:ALONE]] = -1
+            size = np.round(CLASSES * np.log2(np.maximum(radius[index], 1e-300))).astype(np.int64)
+            lone_nodes = np.where(box < 0, index, 0)
+            _, group = np.unique(
+                np.stack([box, lone_nodes, size * (box >= 0), leaf[index]]), axis=1, return_inverse=True
+            )
             boxes = boxes // 2 if group.max() >= GROUPS else 0
         order = np.argsort(group.ravel(), kind="stable")
         first = np.flatnonzero(np.diff(group.ravel()[order], prepend=-1))
-        some = some[order]
-        if not len(some):
+        index = index[order]
+        if not len(index):
             return cls(*(np.empty(shape) for shape in ((0, 3), (0, 3), 0, 0)), np.empty(0, bool))
-        low, high = np.minimum.reduceat(centre[some], first), np.maximum.reduceat(centre[some], first)
-        least, largest = np.minimum.reduceat(radius[some], first), np.maximum.reduceat(radius[some], first)
-        leaf = leaf[some[first]]
-        return cls(low, high, np.where(leaf, 0.0, least), largest, leaf)
+        low, high = np.minimum.reduceat(centre[index], first), np.maximum.reduceat(centre[index], first)
+        smallest, largest = np.minimum.reduceat(radius[index], first), np.maximum.reduceat(radius[index], first)
+        leaf = leaf[index[first]]
+        return cls(low, high, np.where(leaf, 0.0, smallest), largest, leaf)
 
 
-def _boxes(nodes: ClusterNodes, most: int) -> Ints:
-    """Return the node of at most `most` that each node is below, -1 for nodes above; the fullest are opened first."""
-    heap, closed = [(-nodes.count[0], 0)], []
+def _boxes(nodes: ClusterNodes, limit: int) -> Ints:
+    """Return the node of at most `limit` that each node is below, -1 for nodes above; the fullest are opened first."""
+    heap, closed_nodes = [(-nodes.count[0], 0)], []
     while heap:
         _, node = heapq.heappop(heap)
         n = int(nodes.n_children[node])
-        if not n or len(heap) + len(closed) + n > most:
-            closed.append(node)
+        if not n or len(heap) + len(closed_nodes) + n > limit:
+            closed_nodes.append(node)
             continue
         for child in range(int(nodes.first_child[node]), int(nodes.first_child[node]) + n):
             heapq.heappush(heap, (-nodes.count[child], child))
     box = np.full(nodes.n, -1, np.int32)
-    box[closed] = closed
+    box[closed_nodes] = closed_nodes
     for first, end in itertools.pairwise(nodes.level_begin[1:].tolist()):
-        above = box[nodes.parent[first:end]]
-        box[first:end] = np.where(above >= 0, above, box[first:end])
+        parent = box[nodes.parent[first:end]]
+        box[first:end] = np.where(parent >= 0, parent, box[first:end])
     return box
 
 
@@ -135,39 +137,39 @@ class Outlines:
         Number of groups of all ranks.
     """
 
-    def __init__(self, every: list[Outline], opening: Opening) -> None:
+    def __init__(self, outlines: list[Outline], opening: Opening) -> None:
         self._opening = opening
-        self.some = np.array([len(one.low) > 0 for one in every])
-        self._groups = [np.concatenate([getattr(one, f.name) for one in every]) for f in fields(Outline)]
-        self._begin = np.cumsum([0, *(len(one.low) for one in every)])
+        self.some = np.array([len(outline.low) > 0 for outline in outlines])
+        self._groups = [np.concatenate([getattr(outline, f.name) for outline in outlines]) for f in fields(Outline)]
+        self._begin = np.cumsum([0, *(len(outline.low) for outline in outlines)])
         self.groups = int(self._begin[-1])
-        self._around = [_of_all(every, i, f.name) for i, f in enumerate(fields(Outline))]
+        self._around = [_of_all(outlines, i, f.name) for i, f in enumerate(fields(Outline))]
 
     def opens(self, rank: NDArray[np.intp], centre: Numbers, radius: Numbers) -> NDArray[np.bool_]:
         """Return whether ranks (K,) may open nodes of sources with these centres (K, 3) and radii (K,)."""
         if self._opening.method == "cp":
             return self.some[rank]
-        opened = self._near([a[rank] for a in self._around], centre, radius)
-        at = np.flatnonzero(opened)
-        count = (self._begin[1:] - self._begin[:-1])[rank[at]]
-        pair, group = np.repeat(at, count), spread(self._begin[rank[at]], count)
-        opened[:] = False
-        for some in blocks(len(pair)):
-            near = self._near([a[group[some]] for a in self._groups], centre[pair[some]], radius[pair[some]])
-            opened[pair[some][near]] = True
-        return opened
+        mask = self._near([a[rank] for a in self._around], centre, radius)
+        index = np.flatnonzero(mask)
+        count = (self._begin[1:] - self._begin[:-1])[rank[index]]
+        pair, group = np.repeat(index, count), spread(self._begin[rank[index]], count)
+        mask[:] = False
+        for block in blocks(len(pair)):
+            near = self._near([a[group[block]] for a in self._groups], centre[pair[block]], radius[pair[block]])
+            mask[pair[block][near]] = True
+        return mask
 
     def _near(self, groups: list[Numbers], centre: Numbers, radius: Numbers) -> NDArray[np.bool_]:
         """Return whether some target of a group may open a node, group by group."""
-        low, high, least, largest, leaf = groups
+        low, high, smallest, largest, leaf = groups
         gap = np.maximum(np.maximum(low - centre, centre - high), 0.0)
         distance = np.sqrt((gap * gap).sum(axis=-1))
-        most = np.where(leaf, largest, np.minimum(largest, radius))
-        return self._opening.may_be_near(distance, most + radius) & (radius >= least * SURE)
+        radius_limit = np.where(leaf, largest, np.minimum(largest, radius))
+        return self._opening.may_be_near(distance, radius_limit + radius) & (radius >= smallest * SURE)
 
 
-def _of_all(every: list[Outline], i: int, name: str) -> Numbers:
+def _of_all(outlines: list[Outline], i: int, name: str) -> Numbers:
     """Return one group for each rank that stands for all of its groups."""
-    reduce, none = ((np.min, np.inf), (np.max, -np.inf), (np.min, np.inf), (np.max, 0.0), (np.any, True))[i]
-    empty = np.full(3, none) if i < 2 else none
-    return np.stack([reduce(getattr(one, name), axis=0) if len(one.low) else empty for one in every])
+    reduce, filler = ((np.min, np.inf), (np.max, -np.inf), (np.min, np.inf), (np.max, 0.0), (np.any, True))[i]
+    empty = np.full(3, filler) if i < 2 else filler
+    return np.stack([reduce(getattr(outline, name), axis=0) if len(outline.low) else empty for outline in outlines])

@@ -81,8 +81,8 @@ class SharedStructure(TreecodeStructure):
     @property
     def arrays(self) -> list[Array]:
         """Return every array of the points."""
-        away = [self.elsewhere.points, *self.rounds.arrays]
-        return [*self.problem.arrays, *self.parts[0].arrays, *self.parts[1].arrays, *away]
+        remote_arrays = [self.elsewhere.points, *self.rounds.arrays]
+        return [*self.problem.arrays, *self.parts[0].arrays, *self.parts[1].arrays, *remote_arrays]
 
     def originals(self) -> tuple[Array, Array]:
         """Return the caller's targets and sources of this rank, one array if they are the same."""
@@ -95,38 +95,38 @@ def structure(
 ) -> SharedStructure:  # fmt: skip
     """Return a rank's part of a sum: points of other ranks come, and charges are asked for; collective."""
     targets, sources = parts
-    comm, own = sources.comm, sources.mine
+    comm, own_range = sources.comm, sources.mine
     with agreed(comm, "sorting lists"):
-        found = lists.found
-    wanted = Wanted.of(lists.sources, lists.particles, own)
-    points, asked = wanted.delivered(comm, sources, space)
-    served, parts_of, wishes = _values(lists, sources, asked, wanted)
+        interaction_lists = lists.found
+    point_ranges = Wanted.of(lists.sources, lists.particles, own_range)
+    points, requests = point_ranges.delivered(comm, sources, space)
+    nodes_by_m, parts_of, wishes = _values(lists, sources, requests, point_ranges)
     shelves = [Shelf(kernels.charges, kernels.real)]
-    shelves += [Shelf(m**3 * kernels.charges, kernels.far) for m in served]
+    shelves += [Shelf(m**3 * kernels.charges, kernels.far) for m in nodes_by_m]
     rounds = choice.chosen(comm, None, parts_of, wishes, shelves, "exchange", "owners")
     t_first, t_nodes, s_nodes = targets.mine[0], lists.targets, lists.sources
-    here = (s_nodes.begin >= own[0]) & (s_nodes.end <= own[1])
-    leaves = s_nodes.leaves[here[s_nodes.leaves]]
-    s_nodes = _moved(s_nodes, wanted.located(s_nodes.begin), wanted.located(s_nodes.end), leaves)
+    mask = (s_nodes.begin >= own_range[0]) & (s_nodes.end <= own_range[1])
+    leaves = s_nodes.leaves[mask[s_nodes.leaves]]
+    s_nodes = _moved(s_nodes, point_ranges.located(s_nodes.begin), point_ranges.located(s_nodes.end), leaves)
     inside = [np.clip(a, *targets.mine) - t_first for a in (t_nodes.begin, t_nodes.end)]
     t_nodes = _moved(t_nodes, *inside, t_nodes.leaves)
-    makes = tables.within(lists.table, *own)
-    away = Elsewhere(
-        placed(found.others, t_first, wanted), found.lumps, points, wanted.here, makes, served,
-        Exchange(rounds, "exchange", space),
+    makers = tables.within(lists.table, *own_range)
+    exchange = Elsewhere(
+        placed(interaction_lists.others, t_first, point_ranges), interaction_lists.lumps, points, point_ranges.here,
+        makers, nodes_by_m, Exchange(rounds, "exchange", space),
     )  # fmt: skip
     trees = [
         ClusterTree(nodes, Sorted(part.points[0], part.orders[0]))
         for nodes, part in zip((t_nodes, s_nodes), parts, strict=True)
     ]
-    pairs = np.add(found.own.pairs, found.others.pairs)
-    own_lists = replace(placed(found.own, t_first, wanted), pairs=tuple(pairs.tolist()))
-    each = {id(part): part for part in parts}.values()
-    own_points = sum(one.points[0].shape[1] for one in each)
-    met = len(lists.pairs.far_t) + len(lists.pairs.near_t) + len(lists.table) + points.shape[1]
-    handled = sum(one.repeated for one in each) + lists.groups, own_points * (s_nodes.depth + 1) + met
-    more = handled, tables.names(lists.table)
-    return SharedStructure(kernels, *trees, own_lists, tiny, problem.same, away, parts, problem, rounds, *more)
+    pairs = np.add(interaction_lists.own.pairs, interaction_lists.others.pairs)
+    own_lists = replace(placed(interaction_lists.own, t_first, point_ranges), pairs=tuple(pairs.tolist()))
+    distinct_parts = {id(part): part for part in parts}.values()
+    own_points = sum(part.points[0].shape[1] for part in distinct_parts)
+    n_entries = len(lists.pairs.far_t) + len(lists.pairs.near_t) + len(lists.table) + points.shape[1]
+    sizes = sum(part.repeated for part in distinct_parts) + lists.groups, own_points * (s_nodes.depth + 1) + n_entries
+    facts = sizes, tables.names(lists.table)
+    return SharedStructure(kernels, *trees, own_lists, tiny, problem.same, exchange, parts, problem, rounds, *facts)
 
 
 def _moved(nodes: ClusterNodes, begin: Any, end: Any, leaves: Any) -> ClusterNodes:
@@ -135,45 +135,49 @@ def _moved(nodes: ClusterNodes, begin: Any, end: Any, leaves: Any) -> ClusterNod
 
 
 def _values(
-    lists: RankLists, sources: SharedTree, asked: Places, wanted: Wanted
+    lists: RankLists, sources: SharedTree, requests: Places, point_ranges: Wanted
 ) -> tuple[dict[int, NDArray[np.int32]], Parts, Wishes]:
     """Return nodes whose charges ranks exchange, by points per direction, and names of all values; collective."""
     comm, table, cuts = sources.comm, lists.table, sources.cuts
     points, node = lists.proxies
     lo, hi = tables.contributors(table, cuts)
     name = (points.astype(np.int64) << POINTS_SHIFT) + tables.names(table)[node]
-    served = _served(comm, table, cuts, name, lo[node])
+    value_names = _served(comm, table, cuts, name, lo[node])
     kinds = np.zeros(64, np.int64)
-    kinds[points], kinds[served >> POINTS_SHIFT] = 1, 1
+    kinds[points], kinds[value_names >> POINTS_SHIFT] = 1, 1
     kinds = np.flatnonzero(comm.allreduce(kinds, "max"))
-    s_points, s_node = served >> POINTS_SHIFT, tables.find(table, served & ((1 << POINTS_SHIFT) - 1))
-    by_points = {int(m): s_node[s_points == m].astype(np.int32) for m in kinds}
-    rows = _Rows(lists, by_points)
-    first, here = sources.mine[0], wanted.here
-    ghosts, theirs = wanted.places, np.searchsorted(cuts[1:-1], wanted.places, side="right")
-    given = np.append(np.arange(here.start), np.arange(here.stop, here.stop + len(ghosts) - here.start))
-    owner = np.full(len(asked), comm.rank)
+    s_points, s_node = value_names >> POINTS_SHIFT, tables.find(table, value_names & ((1 << POINTS_SHIFT) - 1))
+    nodes_by_m = {int(m): s_node[s_points == m].astype(np.int32) for m in kinds}
+    rows = _Rows(lists, nodes_by_m)
+    first, own_places = sources.mine[0], point_ranges.here
+    ghosts, ghost_ranks = point_ranges.places, np.searchsorted(cuts[1:-1], point_ranges.places, side="right")
+    own_rows = np.append(
+        np.arange(own_places.start), np.arange(own_places.stop, own_places.stop + len(ghosts) - own_places.start)
+    )
+    owner = np.full(len(requests), comm.rank)
     parts = Parts(
-        np.append(asked, served), np.append(0 * asked, np.searchsorted(kinds, s_points) + 1),
-        np.append(here.start + asked - first, rows.of(s_points, s_node)),
+        np.append(requests, value_names), np.append(0 * requests, np.searchsorted(kinds, s_points) + 1),
+        np.append(own_places.start + requests - first, rows.of(s_points, s_node)),
         np.append(owner, lo[s_node]), np.append(owner + 1, hi[s_node]),
     )  # fmt: skip
     wishes = Wishes(
         np.append(ghosts, name), np.append(0 * ghosts, np.searchsorted(kinds, points) + 1),
-        np.append(given, rows.of(points, node)), np.append(theirs, lo[node]),
+        np.append(own_rows, rows.of(points, node)), np.append(ghost_ranks, lo[node]),
     )  # fmt: skip
-    return by_points, parts, wishes
+    return nodes_by_m, parts, wishes
 
 
 class _Rows:
     """Rows of proxy charges: see `parki.treecode.upward.proxy_charges`."""
 
-    def __init__(self, lists: RankLists, served: dict[int, NDArray[np.int32]]) -> None:
-        found, self._most = lists.found, lists.far.rule.points
-        used = [of for one in (found.own, found.others) for of in (one.pc, one.cc)]
+    def __init__(self, lists: RankLists, nodes_by_m: dict[int, NDArray[np.int32]]) -> None:
+        interaction_lists, self._most = lists.found, lists.far.rule.points
+        grids = [
+            by_m for section in (interaction_lists.own, interaction_lists.others) for by_m in (section.pc, section.cc)
+        ]
         self._nodes = {
-            m: np.unique(np.concatenate([nodes, *(of[m].sources for of in used if m in of)]))
-            for m, nodes in served.items()
+            m: np.unique(np.concatenate([nodes, *(by_m[m].sources for by_m in grids if m in by_m)]))
+            for m, nodes in nodes_by_m.items()
         }
 
     def of(self, points: NDArray[np.integer], node: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -181,24 +185,24 @@ class _Rows:
         row = node.astype(np.int64)
         for m, nodes in self._nodes.items():
             if m != self._most:
-                at = points == m
-                row[at] = np.searchsorted(nodes, node[at])
+                mask = points == m
+                row[mask] = np.searchsorted(nodes, node[mask])
         return row
 
 
 def _served(comm: Comm, table: tables.Table, cuts: Places, name: Values, owner: NDArray[np.intp]) -> Values:
     """Return the names of values that others use and that this rank makes a part of; collective."""
-    asked = _told(comm, name, owner)
-    node = tables.find(table, asked & ((1 << POINTS_SHIFT) - 1))
+    requests = _told(comm, name, owner)
+    node = tables.find(table, requests & ((1 << POINTS_SHIFT) - 1))
     lo, hi = tables.contributors(table[node], cuts)
-    others = [(asked[(lo < q) & (q < hi)], q) for q in range(comm.rank + 1, int(hi.max(initial=0)))]
-    names = np.concatenate([np.empty(0, np.int64), *(some for some, _ in others)])
-    ranks = np.concatenate([np.empty(0, np.intp), *(np.full(len(some), q) for some, q in others)])
-    return np.union1d(asked, _told(comm, names, ranks))
+    runs = [(requests[(lo < q) & (q < hi)], q) for q in range(comm.rank + 1, int(hi.max(initial=0)))]
+    names = np.concatenate([np.empty(0, np.int64), *(run for run, _ in runs)])
+    ranks = np.concatenate([np.empty(0, np.intp), *(np.full(len(run), q) for run, q in runs)])
+    return np.union1d(requests, _told(comm, names, ranks))
 
 
 def _told(comm: Comm, name: Values, rank: NDArray[np.intp]) -> Values:
     """Tell each rank its names; return the different names that other ranks tell this one."""
-    give = {q: name[at] for q, at in by_rank(rank).items()}
-    come = comm.exchange_unknown(give, np.empty(0, np.int64), "tree")
-    return np.unique(np.concatenate([np.empty(0, np.int64), *come.values()]))
+    send = {q: name[index] for q, index in by_rank(rank).items()}
+    messages = comm.exchange_unknown(send, np.empty(0, np.int64), "tree")
+    return np.unique(np.concatenate([np.empty(0, np.int64), *messages.values()]))

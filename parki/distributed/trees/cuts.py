@@ -22,27 +22,27 @@ def by_work(comm: Comm, edges: Places, work: Numbers) -> Places:
     work : array (leaves,)
     """
     totals = np.cumsum([0.0, *comm.allgather(float(work.sum()))])
-    before, after = totals[comm.rank], totals[comm.rank + 1]
-    wanted = totals[-1] * np.arange(1, comm.size) / comm.size
-    mine = np.flatnonzero((wanted > before) & (wanted <= after))
-    upto = before + np.append(0.0, np.cumsum(work))
-    leaf = nearest(upto, wanted[mine])
-    found = comm.allgather((mine, edges[leaf], edges[[0, -1]] if len(work) else None))
+    begin, end = totals[comm.rank], totals[comm.rank + 1]
+    goals = totals[-1] * np.arange(1, comm.size) / comm.size
+    own_index = np.flatnonzero((goals > begin) & (goals <= end))
+    sums = begin + np.append(0.0, np.cumsum(work))
+    leaf = nearest(sums, goals[own_index])
+    parts = comm.allgather((own_index, edges[leaf], edges[[0, -1]] if len(work) else None))
     cuts = np.zeros((comm.size + 1, edges.shape[1]), np.int64)
-    cuts[0] = next(ends[0] for *_, ends in found if ends is not None)
-    cuts[-1] = next(ends[1] for *_, ends in reversed(found) if ends is not None)
-    for which, places, _ in found:
-        cuts[which + 1] = places
+    cuts[0] = next(ends[0] for *_, ends in parts if ends is not None)
+    cuts[-1] = next(ends[1] for *_, ends in reversed(parts) if ends is not None)
+    for index, places, _ in parts:
+        cuts[index + 1] = places
     return cuts
 
 
-def nearest(edges: Numbers | Places, wanted: Numbers) -> NDArray[np.intp]:
+def nearest(edges: Numbers | Places, goals: Numbers) -> NDArray[np.intp]:
     """Return the numbers of the ascending edges that are nearest to given values."""
-    after = np.clip(np.searchsorted(edges, wanted), 1, len(edges) - 1)
-    return after - (wanted - edges[after - 1] <= edges[after] - wanted)
+    index = np.clip(np.searchsorted(edges, goals), 1, len(edges) - 1)
+    return index - (goals - edges[index - 1] <= edges[index] - goals)
 
 
 def imbalance(comm: Comm, work: float) -> float:
     """Return the largest over the mean work of all ranks; collective."""
-    every = np.array(comm.allgather(work))
-    return float(every.max() / max(every.mean(), 1e-300))
+    rank_work = np.array(comm.allgather(work))
+    return float(rank_work.max() / max(rank_work.mean(), 1e-300))

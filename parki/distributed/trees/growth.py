@@ -40,8 +40,8 @@ class SummedPasses:
         self._comm, self.points, self.n = comm, points, points.n
         self.n_all = int(comm.allreduce(np.array(points.n, np.int64)))
 
-    def _box(self, own: Bounds) -> Bounds:
-        low, high = self._comm.allreduce(np.stack([own[0], -own[1]]), "min")
+    def _box(self, bounds: Bounds) -> Bounds:
+        low, high = self._comm.allreduce(np.stack([bounds[0], -bounds[1]]), "min")
         return low, -high
 
     def bounds(self, begin: Ints, end: Ints) -> Bounds:
@@ -50,12 +50,12 @@ class SummedPasses:
 
     def count(self, begin: Ints, end: Ints, middle: Array) -> Counted:
         """Count the points of each octant of nodes."""
-        own = self.points.count(begin, end, middle)
-        return replace(own, total=self._comm.allreduce(own.total.astype(np.int64)))
+        own_counts = self.points.count(begin, end, middle)
+        return replace(own_counts, total=self._comm.allreduce(own_counts.total.astype(np.int64)))
 
-    def place(self, counted: Counted, *, bounds: bool) -> Bounds | None:
+    def place(self, counts: Counted, *, bounds: bool) -> Bounds | None:
         """Sort this rank's points of counted nodes by octant; return the octants' minimal boxes."""
-        box = self.points.place(counted, bounds=bounds)
+        box = self.points.place(counts, bounds=bounds)
         return None if box is None else self._box(box)
 
     def finish(self, begin: Ints, end: Ints) -> None:
@@ -66,8 +66,8 @@ class SummedPasses:
 class _Top:
     """Rule that leaves small nodes to their ranks."""
 
-    def __init__(self, rule: SplittingRule, most: float) -> None:
-        self._rule, self._most, self.bounds = rule, most, rule.bounds
+    def __init__(self, rule: SplittingRule, limit: float) -> None:
+        self._rule, self._most, self.bounds = rule, limit, rule.bounds
         self.root, self.middles, self.divided, self.children = rule.root, rule.middles, rule.divided, rule.children
 
     def splits(self, level: Level) -> NDArray[np.bool_]:
@@ -144,37 +144,37 @@ def grow(
         If there are more points than places.
     """
     passes = [Passes(x, space) for x in sets]
-    summed = [SummedPasses(comm, one) for one in passes]
-    n_all = sum(one.n_all for one in summed)
+    summed_passes = [SummedPasses(comm, item) for item in passes]
+    n_all = sum(item.n_all for item in summed_passes)
     if n_all > tables.MOST_PLACES:
         raise ValueError(f"points are {n_all} on all ranks; expected at most {tables.MOST_PLACES}.")
-    made = rule(summed)
-    above = levels.grow(summed, _Top(made, n_all / (PER_RANK * comm.size)))
+    splitting = rule(summed_passes)
+    top_levels = levels.grow(summed_passes, _Top(splitting, n_all / (PER_RANK * comm.size)))
     shares = np.linspace(0, 1, comm.size + 1) if shares is None else shares
-    top = _TopNodes(above, rows)
+    top = _TopNodes(top_levels, rows)
     places, node_cuts = _cut(top, shares * n_all)
-    deliveries, arranged, starts = [], [], []
-    for k, (one, x) in enumerate(zip(passes, sets, strict=True)):
-        ends = np.append(top.local[k][0], one.n)[node_cuts]
+    deliveries, arrivals, starts = [], [], []
+    for k, (own_passes, x) in enumerate(zip(passes, sets, strict=True)):
+        ends = np.append(top.local[k][0], own_passes.n)[node_cuts]
         counts = top.local[k][1] - top.local[k][0]
-        delivery, order, start = _sent(comm, one.result()[1], counts, (node_cuts, ends), space)
+        delivery, order, start = _sent(comm, own_passes.result()[1], counts, (node_cuts, ends), space)
         points = delivery.there(x)
         deliveries.append(delivery)
-        arranged.append((order, spaces.array_module(space).ascontiguousarray(points[:, order])))
+        arrivals.append((order, spaces.array_module(space).ascontiguousarray(points[:, order])))
         starts.append(start)
-    mine = slice(int(node_cuts[comm.rank]), int(node_cuts[comm.rank + 1]))
-    below = [Passes(x, space) for _, x in arranged]
-    bases = [of_set[mine.start] if mine.start < len(of_set) else 0 for of_set in top.begins]
-    own = _below(below, made, rows, top.level(mine, starts), (bases, int(places[comm.rank])))
-    firsts = [np.append(of_set, one.n_all)[node_cuts] for of_set, one in zip(top.begins, summed, strict=True)]
+    own_nodes = slice(int(node_cuts[comm.rank]), int(node_cuts[comm.rank + 1]))
+    lower_passes = [Passes(x, space) for _, x in arrivals]
+    bases = [begin[own_nodes.start] if own_nodes.start < len(begin) else 0 for begin in top.begins]
+    table = _below(lower_passes, splitting, rows, top.level(own_nodes, starts), (bases, int(places[comm.rank])))
+    firsts = [np.append(begin, item.n_all)[node_cuts] for begin, item in zip(top.begins, summed_passes, strict=True)]
     orders, points = [], []
-    for (order, _), one in zip(arranged, below, strict=True):
-        sorted_points, within = one.result()
+    for (order, _), own_passes in zip(arrivals, lower_passes, strict=True):
+        sorted_points, inner_order = own_passes.result()
         points.append(sorted_points)
-        orders.append(order[within])
-    repeated = sum(len(level.parent) for level in above)
-    placed = {"cuts": places, "firsts": firsts, "deliveries": deliveries, "orders": orders, "points": points}
-    return Grown(top=top.inner, own=own, repeated=repeated, **placed)
+        orders.append(order[inner_order])
+    n_repeated = sum(len(level.parent) for level in top_levels)
+    arrays = {"cuts": places, "firsts": firsts, "deliveries": deliveries, "orders": orders, "points": points}
+    return Grown(top=top.inner, own=table, repeated=n_repeated, **arrays)
 
 
 class _TopNodes:
@@ -191,51 +191,51 @@ class _TopNodes:
         Places in this rank's points of each set.
     """
 
-    def __init__(self, above: list[Level], rows: Rows) -> None:
-        topology = levels.topology(above)
+    def __init__(self, top_levels: list[Level], rows: Rows) -> None:
+        topology = levels.topology(top_levels)
         last = topology["n_children"] == 0
-        of_sets = [_places(above, k) for k in range(len(above[0].begin))]
-        begin = sum(first for first, _ in of_sets)
-        ends = np.cumsum([len(level.parent) for level in above])
-        parts = zip(above, np.split(np.arange(len(begin)), ends[:-1]), strict=True)
-        inner = [rows(level, [first[at] for first, _ in of_sets], begin[at], last[at]) for level, at in parts]
+        places = [_places(top_levels, k) for k in range(len(top_levels[0].begin))]
+        begin = sum(first for first, _ in places)
+        ends = np.cumsum([len(level.parent) for level in top_levels])
+        parts = zip(top_levels, np.split(np.arange(len(begin)), ends[:-1]), strict=True)
+        inner = [rows(level, [first[part] for first, _ in places], begin[part], last[part]) for level, part in parts]
         self.inner = np.concatenate(inner)[~last]
         order = np.flatnonzero(last)
         order = order[np.argsort(begin[order], kind="stable")]
-        self.begin, self.count = begin[order], sum(count for _, count in of_sets)[order]
-        self.begins = [first[order] for first, _ in of_sets]
-        spans = [levels.spans(above, k) for k in range(len(of_sets))]
-        self.local = [(one.begin[order], one.end[order]) for one in spans]
-        self._columns = [column[order] for column in levels.columns(above)]
-        self._counts = [count[order] for _, count in of_sets]
+        self.begin, self.count = begin[order], sum(count for _, count in places)[order]
+        self.begins = [first[order] for first, _ in places]
+        spans = [levels.spans(top_levels, k) for k in range(len(places))]
+        self.local = [(span.begin[order], span.end[order]) for span in spans]
+        self._columns = [column[order] for column in levels.columns(top_levels)]
+        self._counts = [count[order] for _, count in places]
         self._depth = topology["level"][order]
 
     def level(self, nodes: slice, starts: list[Ints]) -> Level:
         """Return a level of nodes without children to grow from; points of each set begin at `starts`."""
-        count = [of_set[nodes].astype(np.int32) for of_set in self._counts]
+        count = [numbers[nodes].astype(np.int32) for numbers in self._counts]
         end = [first + n for first, n in zip(starts, count, strict=True)]
         n = len(self._depth[nodes])
-        none, zero = np.full(n, -1, np.int32), np.zeros(n, np.int32)
-        return Level(self._depth[nodes], 0, starts, end, count, none, zero, tuple(a[nodes] for a in self._columns))
+        parent, zero = np.full(n, -1, np.int32), np.zeros(n, np.int32)
+        return Level(self._depth[nodes], 0, starts, end, count, parent, zero, tuple(a[nodes] for a in self._columns))
 
 
-def _places(above: list[Level], k: int) -> tuple[Places, Places]:
+def _places(top_levels: list[Level], k: int) -> tuple[Places, Places]:
     """Return the first places of all nodes among the points of a set, and their numbers of points."""
-    begins, counts = [np.zeros(1, np.int64)], [above[0].count[k].astype(np.int64)]
-    for before, level in itertools.pairwise(above):
-        count, parent = level.count[k].astype(np.int64), level.parent - before.first
-        ahead = np.cumsum(count) - count
+    begins, counts = [np.zeros(1, np.int64)], [top_levels[0].count[k].astype(np.int64)]
+    for upper, level in itertools.pairwise(top_levels):
+        count, parent = level.count[k].astype(np.int64), level.parent - upper.first
+        offset = np.cumsum(count) - count
         first = np.flatnonzero(np.diff(parent, prepend=-1))
-        ahead -= np.repeat(ahead[first], np.diff(np.append(first, len(parent))))
-        begins.append(begins[-1][parent] + ahead)
+        offset -= np.repeat(offset[first], np.diff(np.append(first, len(parent))))
+        begins.append(begins[-1][parent] + offset)
         counts.append(count)
     return np.concatenate(begins), np.concatenate(counts)
 
 
-def _cut(top: _TopNodes, wanted: NDArray[np.float64]) -> tuple[Places, NDArray[np.intp]]:
+def _cut(top: _TopNodes, goals: NDArray[np.float64]) -> tuple[Places, NDArray[np.intp]]:
     """Return the places nearest to those wanted at which nodes begin, and these nodes' numbers."""
     edges = np.append(top.begin, top.begin[-1] + top.count[-1])
-    node = cuts.nearest(edges, wanted)
+    node = cuts.nearest(edges, goals)
     node[0], node[-1] = 0, len(edges) - 1
     return edges[node], node
 
@@ -258,15 +258,15 @@ def _sent(
     """
     nodes, ends = cuts
     send = {q: order[ends[q] : ends[q + 1]] for q in range(comm.size) if ends[q] < ends[q + 1]}
-    told = {q: counts[nodes[q] : nodes[q + 1]].astype(np.int32) for q in send}
-    come = comm.exchange_unknown(told, np.empty(0, np.int32), "sort")
-    delivery = Delivery(comm, send, {q: int(n.sum()) for q, n in come.items()}, "sort", space)
-    own = int(nodes[comm.rank + 1] - nodes[comm.rank])
-    each = [np.repeat(np.arange(own, dtype=np.int32), come[q]) for q in sorted(come)]
-    node = np.concatenate(each) if each else np.empty(0, np.int32)
-    there = np.argsort(node, kind="stable").astype(np.int32)  # stable: points of one node stay in the order of ranks
-    starts = np.searchsorted(node[there], np.arange(own)).astype(np.int32)
-    return delivery, spaces.array_module(space).asarray(there), starts
+    sizes = {q: counts[nodes[q] : nodes[q + 1]].astype(np.int32) for q in send}
+    messages = comm.exchange_unknown(sizes, np.empty(0, np.int32), "sort")
+    delivery = Delivery(comm, send, {q: int(n.sum()) for q, n in messages.items()}, "sort", space)
+    n_own = int(nodes[comm.rank + 1] - nodes[comm.rank])
+    parts = [np.repeat(np.arange(n_own, dtype=np.int32), messages[q]) for q in sorted(messages)]
+    node = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    place = np.argsort(node, kind="stable").astype(np.int32)  # stable: points of one node stay in the order of ranks
+    starts = np.searchsorted(node[place], np.arange(n_own)).astype(np.int32)
+    return delivery, spaces.array_module(space).asarray(place), starts
 
 
 def _below(
@@ -275,13 +275,13 @@ def _below(
     """Grow the tree below this rank's nodes; return the table of the nodes."""
     if not len(level.parent):
         return rows(level, [np.empty(0, np.int64) for _ in sets], np.empty(0, np.int64), np.empty(0, bool))
-    grown = levels.grow(sets, rule, level)
-    last = np.ones(sum(len(one.parent) for one in grown), bool)
-    for one in grown[1:]:
-        last[one.parent] = False
-    found, at = [], 0
-    for one in grown:
-        of_sets = [base + begin.astype(np.int64) for base, begin in zip(bases[0], one.begin, strict=True)]
-        found.append(rows(one, of_sets, sum(of_sets), last[at : at + len(one.parent)]))
-        at += len(one.parent)
-    return np.concatenate(found)
+    tree_levels = levels.grow(sets, rule, level)
+    last = np.ones(sum(len(tree_level.parent) for tree_level in tree_levels), bool)
+    for tree_level in tree_levels[1:]:
+        last[tree_level.parent] = False
+    tables, row = [], 0
+    for tree_level in tree_levels:
+        firsts = [base + begin.astype(np.int64) for base, begin in zip(bases[0], tree_level.begin, strict=True)]
+        tables.append(rows(tree_level, firsts, sum(firsts), last[row : row + len(tree_level.parent)]))
+        row += len(tree_level.parent)
+    return np.concatenate(tables)

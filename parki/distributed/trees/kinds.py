@@ -30,19 +30,19 @@ def _rows(kind: np.dtype, level: Level, begin: Places, leaf: NDArray[np.bool_]) 
     return table
 
 
-def cluster_rows(level: Level, of_sets: list[Places], begin: Places, leaf: NDArray[np.bool_]) -> Table:
+def cluster_rows(level: Level, firsts: list[Places], begin: Places, leaf: NDArray[np.bool_]) -> Table:
     """Return the table of a level of clusters: see `growth.Rows`."""
     table = _rows(CLUSTERS, level, begin, leaf)
     table["low"], table["high"] = level.box
     return table
 
 
-def box_rows(level: Level, of_sets: list[Places], begin: Places, leaf: NDArray[np.bool_]) -> Table:
+def box_rows(level: Level, firsts: list[Places], begin: Places, leaf: NDArray[np.bool_]) -> Table:
     """Return the table of a level of boxes."""
     table = _rows(BOXES, level, begin, leaf)
     table["key"] = level.box[1]
     for k in range(2):  # one set is both sources and targets
-        table["first"][:, k], table["number"][:, k] = of_sets[-k], level.count[-k]
+        table["first"][:, k], table["number"][:, k] = firsts[-k], level.count[-k]
     return table
 
 
@@ -56,19 +56,19 @@ def boxes(
     shares: Shares | None = None,
 ) -> tuple[Grown, tuple[NDArray[np.float64], float]]:  # fmt: skip
     """Grow the octree of all ranks' sources, and of separate targets; return it and its root; collective."""
-    found = []
+    roots = []
 
-    def rule(summed: list[growth.SummedPasses]) -> Cubes:
-        found.append(octree.root_cube(summed, fill))
-        return Cubes(*found[0], leaf_size, min(deepest, octree.MAX_LEVEL), sets[0].dtype)
+    def rule(passes: list[growth.SummedPasses]) -> Cubes:
+        roots.append(octree.root_cube(passes, fill))
+        return Cubes(*roots[0], leaf_size, min(deepest, octree.MAX_LEVEL), sets[0].dtype)
 
-    grown = growth.grow(comm, sets, rule, box_rows, space, shares)
-    return grown, found[0]
+    grown_tree = growth.grow(comm, sets, rule, box_rows, space, shares)
+    return grown_tree, roots[0]
 
 
-def cluster_nodes(table: Table, own: tuple[int, int]) -> ClusterNodes:
-    """Return nodes with places among all ranks' points; their leaves are those with places of `own`."""
-    leaves = np.flatnonzero(table["leaf"] & tables.within(table, *own))
+def cluster_nodes(table: Table, own_range: tuple[int, int]) -> ClusterNodes:
+    """Return nodes with places among all ranks' points; their leaves are those with places of `own_range`."""
+    leaves = np.flatnonzero(table["leaf"] & tables.within(table, *own_range))
     leaves = leaves[np.argsort(table["begin"][leaves])].astype(np.int32)
     begin, end = table["begin"].astype(np.int32), (table["begin"] + table["count"]).astype(np.int32)
     boxes = (np.ascontiguousarray(table[name]) for name in ("low", "high"))

@@ -31,32 +31,32 @@ class SharedTree(PlacedPoints):
     table: Table
 
     @classmethod
-    def of(cls, comm: Comm, grown: Grown) -> SharedTree:
+    def of(cls, comm: Comm, grown_tree: Grown) -> SharedTree:
         """Return the part of a tree that has grown."""
-        table = _with_shared(comm, grown, grown.cuts, [grown.own])
-        return cls(comm=comm, table=table, **{f.name: getattr(grown, f.name) for f in fields(PlacedPoints)})
+        table = _with_shared(comm, grown_tree, grown_tree.cuts, [grown_tree.own])
+        return cls(comm=comm, table=table, **{f.name: getattr(grown_tree, f.name) for f in fields(PlacedPoints)})
 
     @classmethod
-    def cut(cls, comm: Comm, grown: Grown, cuts: Places, sets: list[Array], space: Space) -> SharedTree:
+    def cut(cls, comm: Comm, grown_tree: Grown, cuts: Places, sets: list[Array], space: Space) -> SharedTree:
         """Return the part of a tree that has grown, cut at other places (P + 1, columns): collective.
 
         The first column of `cuts` has places among all points, the others among those of each of `sets`, which are
         this rank's points as its caller has them.
         """
-        own, every, of_sets = grown.own, cuts[:, 0], list(cuts[:, 1:].T)
-        lo, hi = tables.contributors(own, every)
-        send = {q: own[(lo <= q) & (q < hi)] for q in range(int(lo.min(initial=0)), int(hi.max(initial=0)))}
-        come = comm.exchange_unknown({q: rows for q, rows in send.items() if len(rows)}, own[:0], "tree")
-        table = _with_shared(comm, grown, every, [own[:0], *come.values()])
+        own_table, all_cuts, set_cuts = grown_tree.own, cuts[:, 0], list(cuts[:, 1:].T)
+        lo, hi = tables.contributors(own_table, all_cuts)
+        send = {q: own_table[(lo <= q) & (q < hi)] for q in range(int(lo.min(initial=0)), int(hi.max(initial=0)))}
+        messages = comm.exchange_unknown({q: rows for q, rows in send.items() if len(rows)}, own_table[:0], "tree")
+        table = _with_shared(comm, grown_tree, all_cuts, [own_table[:0], *messages.values()])
         deliveries, orders, points = [], [], []
-        for k, (x, firsts) in enumerate(zip(sets, of_sets, strict=True)):
-            place = _entries(grown, k, comm.rank)
-            there, order = _to_places(comm, place, firsts, space)
-            deliveries.append(there)
+        for k, (x, firsts) in enumerate(zip(sets, set_cuts, strict=True)):
+            place = _entries(grown_tree, k, comm.rank)
+            delivery, order = _to_places(comm, place, firsts, space)
+            deliveries.append(delivery)
             orders.append(order)
-            points.append(spaces.array_module(space).ascontiguousarray(there.there(x)[:, order]))
-        placed = {"cuts": every, "firsts": of_sets, "deliveries": deliveries, "orders": orders, "points": points}
-        return cls(comm=comm, table=table, repeated=grown.repeated, **placed)
+            points.append(spaces.array_module(space).ascontiguousarray(delivery.there(x)[:, order]))
+        arrays = {"cuts": all_cuts, "firsts": set_cuts, "deliveries": deliveries, "orders": orders, "points": points}
+        return cls(comm=comm, table=table, repeated=grown_tree.repeated, **arrays)
 
     @property
     def mine(self) -> tuple[int, int]:
@@ -76,26 +76,26 @@ class SharedTree(PlacedPoints):
     @property
     def arrays(self) -> list[Array]:
         """Return every array of the points."""
-        return [*self.orders, *self.points, *(a for one in self.deliveries for a in one.arrays)]
+        return [*self.orders, *self.points, *(a for delivery in self.deliveries for a in delivery.arrays)]
 
 
-def _with_shared(comm: Comm, grown: Grown, cuts: Places, own: list[Table]) -> Table:
+def _with_shared(comm: Comm, grown_tree: Grown, cuts: Places, own_tables: list[Table]) -> Table:
     """Return a rank's nodes with the nodes above that have places of this rank, and the root."""
-    top = grown.top
-    kept = tables.within(top, int(cuts[comm.rank]), int(cuts[comm.rank + 1])) | (top["level"] == 0)
-    table = tables.merged([top[kept], *own])
+    top = grown_tree.top
+    mask = tables.within(top, int(cuts[comm.rank]), int(cuts[comm.rank + 1])) | (top["level"] == 0)
+    table = tables.merged([top[mask], *own_tables])
     if not len(top):  # the root is a leaf
-        table = tables.merged(comm.allgather(grown.own))
+        table = tables.merged(comm.allgather(grown_tree.own))
     return table
 
 
-def _entries(grown: Grown, k: int, rank: int) -> NDArray[np.int64]:
+def _entries(grown_tree: Grown, k: int, rank: int) -> NDArray[np.int64]:
     """Return the place of each of the caller's points of a set among all points of the set."""
-    order = grown.orders[k]
+    order = grown_tree.orders[k]
     xp = module_of(order)
     place = xp.empty(len(order), np.int64)
-    place[order] = xp.arange(len(order)) + int(grown.firsts[k][rank])
-    return to_host(grown.deliveries[k].back(place[None])[0])
+    place[order] = xp.arange(len(order)) + int(grown_tree.firsts[k][rank])
+    return to_host(grown_tree.deliveries[k].back(place[None])[0])
 
 
 def _to_places(comm: Comm, place: NDArray[np.int64], firsts: Places, space: Space) -> tuple[Delivery, Array]:
@@ -105,5 +105,5 @@ def _to_places(comm: Comm, place: NDArray[np.int64], firsts: Places, space: Spac
     xp = spaces.array_module(space)
     rows = {q: place[order[edges[q] : edges[q + 1]]] for q in range(comm.size) if edges[q] < edges[q + 1]}
     send = {q: xp.asarray(order[edges[q] : edges[q + 1]]) for q in rows}
-    there, found = Delivery.known_by(comm, send, rows, np.empty(0, np.int64), "sort", space)
-    return there, xp.asarray(np.argsort(found, kind="stable").astype(np.int32))
+    delivery, places = Delivery.known_by(comm, send, rows, np.empty(0, np.int64), "sort", space)
+    return delivery, xp.asarray(np.argsort(places, kind="stable").astype(np.int32))

@@ -53,9 +53,9 @@ def find(table: Table, name: Places) -> NDArray[np.intp]:
     LookupError
         If a node is not in the table.
     """
-    known = names(table)
-    row = np.searchsorted(known, name)
-    if len(name) and not (known[np.minimum(row, len(known) - 1)] == name).all():
+    known_names = names(table)
+    row = np.searchsorted(known_names, name)
+    if len(name) and not (known_names[np.minimum(row, len(known_names) - 1)] == name).all():
         raise LookupError("a node was asked for that is not in the table.")
     return row
 
@@ -73,8 +73,8 @@ class Topology(NamedTuple):
 def topology(table: Table) -> Topology:
     """Return parents and children for a table that has the parents of all its nodes."""
     level = table["level"]
-    above = np.searchsorted(names(table), named(level - 1, table["begin"]), side="right") - 1
-    parent = np.where(level == 0, -1, above).astype(np.int32)
+    row = np.searchsorted(names(table), named(level - 1, table["begin"]), side="right") - 1
+    parent = np.where(level == 0, -1, row).astype(np.int32)
     n_children = np.bincount(parent[parent >= 0], minlength=len(table)).astype(np.int32)
     first_child = np.full(len(table), -1, np.int32)
     inner = np.flatnonzero(n_children)
