@@ -9,6 +9,16 @@ from tests.house.process import ROOT
 
 FIRST_WORDS = {"what", "how", "whether", "those", "the", "as", "all"}
 PER = 10_000  # words per which "what" is counted
+#: Participles, pronouns and adverbs: names of locals and parameters are nouns.
+NO_NOUNS = set(
+    """about above after ahead alone along another anew apart around asked at away back before began begun below beside
+    between beyond both brought by chosen closed come compressed copied counted crowded done down drawn each elsewhere
+    enough every everyone everything everywhere farthest few fewer fewest fixed following found from_ gathered given
+    going grown held here how into it kept known least listed little lost made many mine moved more most named needed
+    none nothing now of off one ones onto other others over own packed pending placed refused said same sent several
+    shifted some still summed taken their theirs then there these they this those told together touched tried turned
+    twice until up used wanted was were what when where which who whole whose why within written""".split()
+)
 
 
 def docstrings(of: tuple[Module, ...]) -> list[str]:
@@ -33,6 +43,27 @@ def vague_openings(of: tuple[Module, ...]) -> float:
     """Return the share of docstrings that begin with one of `FIRST_WORDS`."""
     openings = [words(text)[:1] for text in docstrings(of)]
     return sum(bool(opening and opening[0] in FIRST_WORDS) for opening in openings) / len(openings)
+
+
+def local_names(of: tuple[Module, ...]) -> list[str]:
+    """Return the places of parameters and local variables whose names are in `NO_NOUNS`, one for each function."""
+    functions = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    places: dict[tuple[str, ast.AST, str], str] = {}
+
+    def visit(module: Module, node: ast.AST, scope: ast.AST | None) -> None:
+        if isinstance(node, functions):
+            scope = node
+        elif isinstance(node, ast.ClassDef):
+            scope = None  # fields of classes are attributes
+        name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
+        if name in NO_NOUNS and scope is not None and not isinstance(getattr(node, "ctx", None), ast.Load):
+            places.setdefault((module.name, scope, name), f"{module.path}:{node.lineno} {name}")
+        for child in ast.iter_child_nodes(node):
+            visit(module, child, scope)
+
+    for module in of:
+        visit(module, module.tree, None)
+    return sorted(places.values())
 
 
 def lines(*folders: str, root: Path = ROOT) -> int:

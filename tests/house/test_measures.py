@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,15 @@ COUNTS = {
     "places of tests that repeat 6 lines": 9,
 }
 SHARES = {'"what" in 10,000 words of docstrings': 1.0, "share of vague first words of docstrings": 0.005}
+#: Local names that are no nouns, by folder.
+NO_NOUNS = {
+    "parki/distributed": 12,
+    "parki/ewald": 26,
+    "parki/fmm": 0,
+    "parki/tasks": 1,
+    "parki/treecode": 0,
+    "parki/trees": 0,
+}
 #: Files that a second call enters, and the number that calls from other files enter more than once.
 TRACES = {
     "ewald laplace plan": (10, 7),
@@ -58,6 +68,12 @@ def test_every_count_has_a_bound():
 @pytest.mark.parametrize("name", SHARES)
 def test_docstrings(name):
     assert measures.shares()[name] <= SHARES[name]
+
+
+@pytest.mark.parametrize("folder", NO_NOUNS)
+def test_local_names_are_nouns(folder):
+    places = language.local_names(code.modules(folder))
+    assert len(places) <= NO_NOUNS[folder], "\n".join(places)
 
 
 @functools.cache
@@ -127,6 +143,17 @@ def test_words_of_docstrings():
     one = (module('"""What is there."""\ndef f():\n    """Return what is left."""'),)
     assert language.whats(one) == 2 * language.PER / 7
     assert language.vague_openings(one) == 0.5
+
+
+def test_local_names():
+    text = """
+    found: int
+    def f(given, a, *, most=0):
+        one = a.made = [of for each in given if (some := each)]
+        def g(): nonlocal one; one = 1
+    """
+    names = [place.split()[1] for place in language.local_names((module(textwrap.dedent(text)),))]
+    assert sorted(names) == ["each", "given", "most", "one", "one", "some"]
 
 
 # Comparison with an earlier commit ------------------------------------------------------------------------------------
