@@ -80,8 +80,8 @@ class Costs:
         a row is less than a warp, they are half as much to move.  Vectors of four lanes have the weights of `FOUR`.
         """
         lanes, moves = self.lanes * 8 // itemsize, 2.0 if phase == "spread" else 1.0
-        whole, rest = np.divmod(np.asarray(P), lanes)
-        pieces = whole + sum((rest >> bit) & 1 for bit in range(6))
+        vectors, rest = np.divmod(np.asarray(P), lanes)
+        pieces = vectors + sum((rest >> bit) & 1 for bit in range(6))
         halves = -(-2 * np.asarray(P) // lanes)
         if lanes < WARP:
             halves = np.maximum(halves, np.minimum(pieces, 2))
@@ -92,9 +92,9 @@ class Costs:
             weight = np.where((pieces > 2) | (halves > 3), 1.85, np.where(short, 0.7, 1.0))
         if lanes == 4:
             weight = np.interp(P, FOUR["P"], FOUR[phase])
-        found = np.square(P, dtype=np.float64) * weight
-        found = found + moves * TAPS**2 * self.sparse * np.minimum(per_particle, 32.0)
-        return found * (self.single if itemsize == 4 and self.lanes >= WARP else 1.0)
+        result = np.square(P, dtype=np.float64) * weight
+        result = result + moves * TAPS**2 * self.sparse * np.minimum(per_particle, 32.0)
+        return result * (self.single if itemsize == 4 and self.lanes >= WARP else 1.0)
 
     @classmethod
     def of(cls, machine: "Machine") -> "Costs":
@@ -109,14 +109,14 @@ class Costs:
             return machine.costs
         device, rates, level = machine.is_gpu, machine.operations, machine.bandwidth
         lanes, share = machine.lanes["float64"], machine.reached
-        near = sum(count / rates["float64"][name] for name, count in PAIR.items()) * _waste(lanes / CROWD)
+        near_cost = sum(count / rates["float64"][name] for name, count in PAIR.items()) * _waste(lanes / CROWD)
         transform = 2.5 * np.log2(POINTS) * PRUNED / machine.fft["float64"] / share["fft"]
-        each = cls(lanes=lanes, sparse=0.0)
-        row, spread, gather = 8.0 * TAPS, *(each.rows(phase, TAPS) / TAPS**2 for phase in ("spread", "gather"))
+        unit_costs = cls(lanes=lanes, sparse=0.0)
+        row, spread, gather = 8.0 * TAPS, *(unit_costs.rows(phase, TAPS) / TAPS**2 for phase in ("spread", "gather"))
         loaded = 2 * level["l2"] if device else level["l1"]
         single = 0.5 * rates["float64"]["fma"] / rates["float32"]["fma"] + 0.25  # traffic halves
         return cls(
-            near=float(near) / share["p2p"],
+            near=float(near_cost) / share["p2p"],
             near_overhead=LISTS,
             differ=0.5 if device else cls.differ,
             target=0.0 if device else cls.target,
@@ -205,22 +205,22 @@ class Machine:
         ValueError
             For a name that is not in `names`.
         """
-        asked, known = name.lower().replace(" ", "").replace("-", ""), cls.names()
-        if asked not in known:
-            near = difflib.get_close_matches(asked, known, n=1)
-            advice = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"machine: found {name!r}, expected one of {', '.join(known)}.{advice}")
-        if asked == HOST:
+        key, names = name.lower().replace(" ", "").replace("-", ""), cls.names()
+        if key not in names:
+            matches = difflib.get_close_matches(key, names, n=1)
+            advice = f" Did you mean {matches[0]!r}?" if matches else ""
+            raise ValueError(f"machine: found {name!r}, expected one of {', '.join(names)}.{advice}")
+        if key == HOST:
             return calibrated() or replace(_known(GENERIC), units=os.cpu_count() or 1)
-        return _known(asked)
+        return _known(key)
 
     @classmethod
     def of_device(cls, name: str) -> "Machine | None":
         """Return the GPU that a driver calls `name` (``"NVIDIA A100-SXM4-80GB"``), None if it is not known."""
-        plain = name.lower().replace(" ", "").replace("-", "")
-        found = [known for known in cls.names() if known in plain]
-        found = [known for known in found if known != HOST and _known(known).is_gpu]
-        return _known(max(found, key=len)) if found else None
+        key = name.lower().replace(" ", "").replace("-", "")
+        candidates = [candidate for candidate in cls.names() if candidate in key]
+        candidates = [candidate for candidate in candidates if candidate != HOST and _known(candidate).is_gpu]
+        return _known(max(candidates, key=len)) if candidates else None
 
     @classmethod
     def parse(cls, text: str) -> "Machine":
@@ -231,18 +231,18 @@ class Machine:
         ValueError
             If the text is no TOML, or if an entry is missing, unknown or of another kind.
         """
-        given = tomllib.loads(text)
-        costs = given.pop("costs", None)
+        table = tomllib.loads(text)
+        costs = table.pop("costs", None)
         try:
-            made = cls(costs=None if costs is None else Costs(**costs), **given)
+            result = cls(costs=None if costs is None else Costs(**costs), **table)
         except TypeError as error:
             raise ValueError(f"machine: {error}") from error
-        for name, value in _leaves(given) + _leaves(costs or {}):
+        for name, value in _leaves(table) + _leaves(costs or {}):
             if name not in cls.TEXTS and not (isinstance(value, int | float) and 0 <= value < np.inf):
                 raise ValueError(f"machine: {name} is {value!r}; expected a number that is finite and not negative")
-        if missing := [phase for phase in cls.PHASES if phase not in made.reached]:
+        if missing := [phase for phase in cls.PHASES if phase not in result.reached]:
             raise ValueError(f"machine: found no share that {', '.join(missing)} reach")
-        return made
+        return result
 
     @property
     def is_gpu(self) -> bool:
@@ -283,8 +283,8 @@ class Machine:
 
 def toml(values: Mapping[str, Any], table: str = "") -> str:
     """Return strings, numbers and nested tables of them as TOML."""
-    plain = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
-    lines = [f"{key} = {_literal(value)}" for key, value in plain.items()]
+    items = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
+    lines = [f"{key} = {_literal(value)}" for key, value in items.items()]
     if table and (lines or not values):
         lines.insert(0, f"\n[{table}]")
     text = "".join(f"{line}\n" for line in lines)
@@ -294,17 +294,17 @@ def toml(values: Mapping[str, Any], table: str = "") -> str:
 
 def _literal(value: str | float) -> str:
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + "".join(c if c.isprintable() else " " for c in escaped) + '"'
+        body = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(c if c.isprintable() else " " for c in body) + '"'
     return repr(int(value)) if isinstance(value, int | np.integer) else repr(float(value))
 
 
 def _leaves(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return all entries of nested tables."""
-    found: list[tuple[str, Any]] = []
+    result: list[tuple[str, Any]] = []
     for name, value in values.items():
-        found += _leaves(value) if isinstance(value, Mapping) else [(name, value)]
-    return found
+        result += _leaves(value) if isinstance(value, Mapping) else [(name, value)]
+    return result
 
 
 @functools.cache
@@ -316,26 +316,26 @@ def _known(name: str) -> Machine:
 @functools.cache
 def hardware() -> str:
     """Return the hardware that a calibration holds for, as text: processor, instructions, number of cores."""
-    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
+    prefixes = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-        about = sorted({line for line in lines if line.startswith(told)})
+        lines_kept = sorted({line for line in lines if line.startswith(prefixes)})
     except OSError:
-        about = [platform.node(), platform.machine(), platform.processor()]
-    return "\n".join([*about, str(os.cpu_count())])
+        lines_kept = [platform.node(), platform.machine(), platform.processor()]
+    return "\n".join([*lines_kept, str(os.cpu_count())])
 
 
 def stored() -> Path:
     """Return the path of this machine's calibration, stored or not: below the folder of compiled kernels."""
-    asked = os.environ.get("PARKI_CACHE_DIR") or os.environ.get("PARKI_CACHE")
-    folder = Path(asked).expanduser().absolute() if asked else Path(platformdirs.user_cache_dir("parki"))
+    path = os.environ.get("PARKI_CACHE_DIR") or os.environ.get("PARKI_CACHE")
+    folder = Path(path).expanduser().absolute() if path else Path(platformdirs.user_cache_dir("parki"))
     return folder / "v1" / "machines" / f"{hashlib.blake2b(hardware().encode(), digest_size=10).hexdigest()}.toml"
 
 
 def ignored() -> str:
     """Return the value of ``PARKI_CALIBRATION`` if it says that calibrations are not to be used, else ""."""
-    found = os.environ.get("PARKI_CALIBRATION", "")
-    return found if found.lower() in OFF else ""
+    value = os.environ.get("PARKI_CALIBRATION", "")
+    return value if value.lower() in OFF else ""
 
 
 def calibrated(built: str | None = None) -> Machine | None:
@@ -353,12 +353,12 @@ def calibrated(built: str | None = None) -> Machine | None:
         stamp = path.stat()
     except OSError:
         return None
-    found = _read(path, stamp.st_mtime_ns, stamp.st_size)
-    return found[0] if found and built in (None, found[1]) else None
+    record = _read(path, stamp.st_mtime_ns, stamp.st_size)
+    return record[0] if record and built in (None, record[1]) else None
 
 
 @functools.lru_cache(maxsize=8)
-def _read(path: Path, changed: int, size: int) -> tuple[Machine, str] | None:
+def _read(path: Path, mtime: int, size: int) -> tuple[Machine, str] | None:
     """Return a stored machine, and the compiler and target of its kernels; None for a file that cannot be read."""
     try:
         first, _, text = path.read_text("utf-8").partition("\n")

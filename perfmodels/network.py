@@ -35,11 +35,11 @@ class Network:
         ValueError
             For a name that is not in `names`.
         """
-        known = cls.names()
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            advice = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"network: found {name!r}, expected one of {', '.join(known)}.{advice}")
+        names = cls.names()
+        if name not in names:
+            matches = difflib.get_close_matches(name, names, n=1)
+            advice = f" Did you mean {matches[0]!r}?" if matches else ""
+            raise ValueError(f"network: found {name!r}, expected one of {', '.join(names)}.{advice}")
         file = importlib.resources.files("parki.perfmodels.networks") / f"{name}.toml"
         return cls(**tomllib.loads(file.read_text("utf-8")))
 

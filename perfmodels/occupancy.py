@@ -72,8 +72,8 @@ def occupancy(
     limit = min(limits, key=limits.get)
     blocks = limits[limit]
     if not blocks:
-        found = f"{threads} threads, {registers} registers, {scratch} bytes"
-        raise ValueError(f"block: found {found}; expected one that fits {machine.name}: too much of {limit}")
+        description = f"{threads} threads, {registers} registers, {scratch} bytes"
+        raise ValueError(f"block: found {description}; expected one that fits {machine.name}: too much of {limit}")
     return Occupancy(blocks, blocks * warps, limit, min(1.0, blocks * warps * chains / (latency * rate)))
 
 

@@ -77,14 +77,14 @@ def time(counts: Counts, machine: Machine, dtype: str = "float64", units: int = 
     parts = {"compute": _compute(counts, machine, dtype) / units}
     for level, count in counts.bytes.items():
         if count:
-            spread = counts.fill if level in PER_LANE else 1.0
-            parts[level] = count / spread / bandwidth(machine, level, units)
+            fill = counts.fill if level in PER_LANE else 1.0
+            parts[level] = count / fill / bandwidth(machine, level, units)
     if counts.atomics:
         parts["atomics"] = counts.atomics / (machine.atomics * units)
-    by = max(parts, key=parts.get)
-    body = parts[by] / share
+    bottleneck = max(parts, key=parts.get)
+    body = parts[bottleneck] / share
     parts["launch"] = counts.launches * machine.launch
-    return Bound(body + parts["launch"], by if body >= parts["launch"] else "launch", parts)
+    return Bound(body + parts["launch"], bottleneck if body >= parts["launch"] else "launch", parts)
 
 
 def bandwidth(machine: Machine, level: str, units: int = 1) -> float:
@@ -98,19 +98,19 @@ def bandwidth(machine: Machine, level: str, units: int = 1) -> float:
     rates = machine.bandwidth
     if level not in rates:
         raise ValueError(f"bytes: found level {level!r}, expected one of {', '.join(rates)} on {machine.name}")
-    found = rates[level] * units
-    return min(found, rates.get("dram_all", found)) if level == "dram" else found
+    rate = rates[level] * units
+    return min(rate, rates.get("dram_all", rate)) if level == "dram" else rate
 
 
 def _compute(counts: Counts, machine: Machine, dtype: str) -> float:
     """Return the seconds of one unit for all operations."""
-    rates, found = machine.operations[dtype], {}
+    rates, seconds = machine.operations[dtype], {}
     for name, count in counts.operations.items():
         if count:
             rate = machine.fft[dtype] if name == "fft" else rates.get(name)
             if rate is None:
                 raise ValueError(f"operations: found {name!r}, expected one of {', '.join(rates)} on {machine.name}")
-            found[name] = count / counts.fill / rate
-    apart = machine.kind == "host" or (dtype == "float64" and machine.lanes[dtype] == 32)
-    beside = found.pop("integer", 0.0) if apart else 0.0
-    return max(sum(found.values()), beside)
+            seconds[name] = count / counts.fill / rate
+    is_separate = machine.kind == "host" or (dtype == "float64" and machine.lanes[dtype] == 32)
+    integer_seconds = seconds.pop("integer", 0.0) if is_separate else 0.0
+    return max(sum(seconds.values()), integer_seconds)

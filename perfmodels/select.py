@@ -89,20 +89,20 @@ class Domain:
         flat = [np.maximum((side + diagonal) / h, m) for side, m in zip(self.box, e, strict=True)]
         if self.periodicity == 0:
             along, planes = flat[0], flat[0] / SIGMA
-            across, area = planes * flat[2], planes * flat[1] * flat[2]
+            lines_across, area = planes * flat[2], planes * flat[1] * flat[2]
             rows = e[1]
         else:
             along, planes = grid[0] * 1.0, grid[0] / (2 * SIGMA)
             harmonic = np.log(np.maximum(planes, 1.0)) + 0.58
             a = reach * self.box[0] / (2 * np.pi) / h
             l1, l2 = self.box[1] / h, self.box[2] / h
-            across = 2 * (planes * l2 + a * harmonic + flat[2])
+            lines_across = 2 * (planes * l2 + a * harmonic + flat[2])
             if self.periodicity == 1:
                 area = 2 * (planes * l1 * l2 + (l1 + l2) * a * harmonic + 1.64 * a * a + flat[1] * flat[2])
                 rows = e[1]
             else:
-                area, rows = across * grid[1], grid[1]
-        lines = along * e[1] * e[2] + rows * across + CIRCLE / SIGMA * area
+                area, rows = lines_across * grid[1], grid[1]
+        lines = along * e[1] * e[2] + rows * lines_across + CIRCLE / SIGMA * area
         return lines / (1 + 1 / SIGMA + CIRCLE / SIGMA**2), along * e[1] * e[2] + 0.25 * area
 
 
@@ -175,9 +175,9 @@ def phases(
     transform = costs.single_fft if itemsizes[1] == 4 else 1.0
     crowd = domain.crowd(n_sources, rc)
     n = np.maximum(n_sources, 1)
-    touched = points / max(1.0, float(domain.denser(0.0)))
-    each = touched / n if domain.periodicity == 3 else touched / (4 * n)
-    spread, gather = (costs.rows(phase, P, each, itemsizes[1]) for phase in ("spread", "gather"))
+    touched_points = points / max(1.0, float(domain.denser(0.0)))
+    points_each = touched_points / n if domain.periodicity == 3 else touched_points / (4 * n)
+    spread, gather = (costs.rows(phase, P, points_each, itemsizes[1]) for phase in ("spread", "gather"))
     return {
         "near": near(question, crowd, costs) * n_targets,
         "transform": rhs * transform * costs.fft * (kernel.spread + kernel.fields) * points,
@@ -199,11 +199,11 @@ def even_sizes() -> NDArray[np.int64]:
     """Return the even numbers up to 2¹⁷ without prime factors above 7: good FFT lengths."""
     sizes = {1}
     for prime in (2, 3, 5, 7):
-        grown = set(sizes)
+        multiples = set(sizes)
         for size in sizes:
             while (size := size * prime) <= 2**16:
-                grown.add(size)
-        sizes = grown
+                multiples.add(size)
+        sizes = multiples
     return 2 * np.array(sorted(sizes))
 
 
@@ -241,15 +241,15 @@ def balance(
     domain = question.domain
     spacing = np.pi / np.multiply.outer(kmax, sigma)
     shape = grids(spacing, domain.edges or domain.box, P, domain.periodicity)
-    points, held = domain.work(spacing, shape, P, rc[:, None])
+    points, padded_points = domain.work(spacing, shape, P, rc[:, None])
     time = seconds(question, rc[:, None], points, P, costs)
-    weighted = time * held**LARGER if (costs or Costs()).lanes < WARP else time
+    weighted_time = time * padded_points**LARGER if (costs or Costs()).lanes < WARP else time
     particles = max(question.n_targets, question.n_sources)
     if particles >= BUDGET_FROM:
         room = (BUDGET - PARTICLE_BYTES) * particles
-        excess = np.maximum(grid_bytes(question.kernel, held, question.itemsizes[1]) / room, 1.0)
-        rank = np.where(excess > 1.0, excess * 1e30, weighted)
+        excess = np.maximum(grid_bytes(question.kernel, padded_points, question.itemsizes[1]) / room, 1.0)
+        rank = np.where(excess > 1.0, excess * 1e30, weighted_time)
     else:
-        rank = weighted
+        rank = weighted_time
     i, j = np.unravel_index(np.argmin(rank), rank.shape)
     return Choice(int(i), int(j), tuple(int(m) for m in shape[:, i, j]), float(time[i, j]))

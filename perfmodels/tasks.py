@@ -71,29 +71,31 @@ class UnitWork:
         """
         if unknown := set(kinds) - {*STEPS, *TRAFFIC}:
             raise ValueError(f"kinds: found {min(unknown)!r}, expected some of {', '.join([*STEPS, *TRAFFIC])}")
-        some = {kind: STEPS[kind] for kind in kinds if kind in STEPS}
+        step_of_kind = {kind: STEPS[kind] for kind in kinds if kind in STEPS}
         bounds = fmm.predict(self.counts, self.machine, dtype, self.together)
         body = {step: self.together * (bound.seconds - bound.parts["launch"]) for step, bound in bounds.items()}
-        return {kind: body[step] / sum(STEPS.get(other) == step for other in kinds) for kind, step in some.items()}
+        return {
+            kind: body[step] / sum(STEPS.get(kind_) == step for kind_ in kinds) for kind, step in step_of_kind.items()
+        }
 
     def seconds(self, graph: Graph, dtype: str) -> Floats:
         """Return the seconds of each task on one unit: see `of_kinds`."""
-        known, found = self.of_kinds(graph.kinds, dtype), np.zeros(len(graph))
+        rates, result = self.of_kinds(graph.kinds, dtype), np.zeros(len(graph))
         rate = roofline.bandwidth(self.machine, "dram", self.together) / self.together
-        touched = sum(np.bincount(a.owner, graph.nbytes[a.values], len(graph)) for a in (graph.reads, graph.writes))
+        nbytes = sum(np.bincount(a.owner, graph.nbytes[a.values], len(graph)) for a in (graph.reads, graph.writes))
         for number, name in enumerate(graph.kinds):
-            some = graph.kind == number
+            is_kind = graph.kind == number
             if name in TRAFFIC:
-                found[some] = TRAFFIC[name] * touched[some] / rate
+                result[is_kind] = TRAFFIC[name] * nbytes[is_kind] / rate
             else:
-                found[some] = _shared(known[name], graph.work[some])
-        return found
+                result[is_kind] = _shared(rates[name], graph.work[is_kind])
+        return result
 
 
 def _shared(seconds: float, work: NDArray[np.float64]) -> Floats:
     """Return seconds shared in proportion to work."""
-    whole = work.sum()
-    return seconds * work / whole if whole else np.zeros(len(work))
+    total = work.sum()
+    return seconds * work / total if total else np.zeros(len(work))
 
 
 def durations(graph: Graph, dtype: str, host: UnitWork | None, device: UnitWork | None) -> Durations:
@@ -107,8 +109,8 @@ def durations(graph: Graph, dtype: str, host: UnitWork | None, device: UnitWork 
     host, device : UnitWork, optional
         None if there are no such units.
     """
-    never = np.full(len(graph), np.inf)
-    core, on_device = (never if side is None else side.seconds(graph, dtype) for side in (host, device))
+    infinite = np.full(len(graph), np.inf)
+    core, on_device = (infinite if side is None else side.seconds(graph, dtype) for side in (host, device))
     return Durations.of(graph, core, on_device, LAUNCHES, FILL)
 
 
@@ -130,6 +132,6 @@ def node(host: UnitWork | None, device: UnitWork | None) -> Node:
         return Node(cores, task=TASK)
     rates = device.machine.links
     if "host" not in rates:
-        found = f"found {', '.join(rates) or 'none'} of {device.machine.name}"
-        raise ValueError(f"links: {found}, expected one to the host")
+        description = f"found {', '.join(rates) or 'none'} of {device.machine.name}"
+        raise ValueError(f"links: {description}, expected one to the host")
     return Node(cores, devices, rates["host"], rates.get("peer", 0.0), LATENCY, LAUNCH, TASK)

@@ -51,23 +51,23 @@ class Benchmark:
     def __str__(self) -> str:
         return self.name
 
-    def rows(self, asked: argparse.Namespace, space: "Space") -> "list[Row]":
+    def rows(self, args: argparse.Namespace, space: "Space") -> "list[Row]":
         """Measure and return the rows, each with its settings: those of the arguments, unless it has its own."""
-        common = {name: value for name, value in self.settings(asked, space).items() if name in ROW}
-        return [r if "absent" in r else common | r for r in _function(self.measures)(asked, space)]
+        common = {name: value for name, value in self.settings(args, space).items() if name in ROW}
+        return [r if "absent" in r else common | r for r in _function(self.measures)(args, space)]
 
-    def settings(self, asked: argparse.Namespace, space: "Space") -> "Row":
+    def settings(self, args: argparse.Namespace, space: "Space") -> "Row":
         """Return the settings asked for, with the threads and the space that None stands for."""
         from parki.engine import workers
 
-        chosen = {"n": asked.n, "tolerance": asked.tolerance, "threads": workers(space), "space": space.name}
-        return chosen | {"repeat": asked.repeat}
+        settings = {"n": args.n, "tolerance": args.tolerance, "threads": workers(space), "space": space.name}
+        return settings | {"repeat": args.repeat}
 
-    def command(self, asked: argparse.Namespace) -> str:
+    def command(self, args: argparse.Namespace) -> str:
         """Return the command that measures this again."""
-        words = [f"parki bench {self.name} --n {asked.n} --repeat {asked.repeat} --tolerance {asked.tolerance:g}"]
-        words += [f"--{name} {getattr(asked, name)}" for name in ("space", "threads") if getattr(asked, name)]
-        words += [f"--only {' '.join(asked.only)}"] if getattr(asked, "only", None) else []
+        words = [f"parki bench {self.name} --n {args.n} --repeat {args.repeat} --tolerance {args.tolerance:g}"]
+        words += [f"--{name} {getattr(args, name)}" for name in ("space", "threads") if getattr(args, name)]
+        words += [f"--only {' '.join(args.only)}"] if getattr(args, "only", None) else []
         return " ".join(words)
 
     def table(self, rows: "Sequence[Row]") -> str:
@@ -88,9 +88,9 @@ def listed() -> str:
     """Return the names, the help and the options of all benchmarks, a line each."""
     width = max(map(len, BENCHMARKS))
     lines = []
-    for it in BENCHMARKS.values():
-        options = f" ({', '.join(f'--{name}' for name in it.options)})" if it.options else ""
-        lines.append(f"{it.name:<{width}}  {it.help}{options}")
+    for benchmark in BENCHMARKS.values():
+        options = f" ({', '.join(f'--{name}' for name in benchmark.options)})" if benchmark.options else ""
+        lines.append(f"{benchmark.name:<{width}}  {benchmark.help}{options}")
     return "\n".join(lines)
 
 

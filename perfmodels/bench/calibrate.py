@@ -97,8 +97,8 @@ class CalibrationSum:
     @property
     def transforms(self) -> float:
         """Seconds per grid point of one real transform of a component, with its share of the scaling."""
-        spent = sum(self.seconds[phase] for phase in ("fft", "cnv", "ifft"))
-        return spent / (self.points * (self.p.kernel.spread + self.p.kernel.fields))
+        seconds = sum(self.seconds[phase] for phase in ("fft", "cnv", "ifft"))
+        return seconds / (self.points * (self.p.kernel.spread + self.p.kernel.fields))
 
 
 class TreecodeProbe:
@@ -123,34 +123,34 @@ class TreecodeProbe:
         self.plan, times = self.planned(), PhaseTimes(PHASES, clock=thread_time)
         out = np.empty((1, 1, len(self.q)))
         self.plan.sums[1].run(self.q[None, None], None, out, times)
-        spent = {phase: times.time[phase] or self.plan.walltime.time[phase] for phase in self.seconds}
-        self.seconds = {phase: min(best, spent[phase]) for phase, best in self.seconds.items()}
+        seconds = {phase: times.time[phase] or self.plan.walltime.time[phase] for phase in self.seconds}
+        self.seconds = {phase: min(best, seconds[phase]) for phase, best in self.seconds.items()}
 
-    def reached(self, made: Machine) -> dict[str, float]:
+    def reached(self, machine: Machine) -> dict[str, float]:
         """Return the time that a machine's rates allow over the measured one, by the names in `clusters.SHARES`."""
-        counts, found = work.counts(self.plan.structure, self.plan.parameters, made), {}
-        limits = {name: roofline.time(it, made).seconds for name, it in counts.items()}
+        counts, shares = work.counts(self.plan.structure, self.plan.parameters, machine), {}
+        limits = {name: roofline.time(counts_of_phase, machine).seconds for name, counts_of_phase in counts.items()}
         for share in dict.fromkeys(clusters.SHARES.values()):
-            phases = [name for name, known in clusters.SHARES.items() if known == share]
-            limit, spent = (sum(of[name] for name in phases) for of in (limits, self.seconds))
+            phases = [name for name, phase_share in clusters.SHARES.items() if phase_share == share]
+            limit, seconds = (sum(times[name] for name in phases) for times in (limits, self.seconds))
             if limit > 0:
-                found[share] = limit / spent
-        return found
+                shares[share] = limit / seconds
+        return shares
 
 
-def main(asked: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Measure this machine, and store and print the results; or with `forget` remove the stored ones."""
     path = machine.stored()
-    if asked.forget:
-        there = path.exists()
+    if args.forget:
+        exists = path.exists()
         path.unlink(missing_ok=True)
-        print(f"removed {path}" if there else f"nothing was stored in {path}")  # noqa: T201
+        print(f"removed {path}" if exists else f"nothing was stored in {path}")  # noqa: T201
         return 0
-    if not asked.seconds > 0:
-        raise ValueError(f"seconds: found {asked.seconds}, expected a positive number")
-    found = measure(asked.seconds)
-    store(found, path)
-    print(f"{table(found)}\nstored in {path}")  # noqa: T201
+    if not args.seconds > 0:
+        raise ValueError(f"seconds: found {args.seconds}, expected a positive number")
+    result = measure(args.seconds)
+    store(result, path)
+    print(f"{table(result)}\nstored in {path}")  # noqa: T201
     return 0
 
 
@@ -159,32 +159,32 @@ def measure(seconds: float = FULL) -> Machine:
 
     In less than ten seconds the sums are smaller, and less like real ones.
     """
-    one, every, built = Space("Serial"), spaces.get("host"), target()
-    threads = spaces.workers(every)
-    lanes = {dtype: built.vector_bytes // np.dtype(dtype).itemsize for dtype in NAMES}
+    serial, host_space, build = Space("Serial"), spaces.get("host"), target()
+    threads = spaces.workers(host_space)
+    lanes = {dtype: build.vector_bytes // np.dtype(dtype).itemsize for dtype in NAMES}
     log.info("compiling what is measured")
     probes = [probe for dtype in NAMES for probe in microbench.arithmetic(dtype, lanes[dtype])]
-    probes += [*microbench.memory(threads), *_transforms(), _launch(one)]
-    sums = {name: CalibrationSum(*_sized(given, seconds), one) for name, given in SUMS.items()}
+    probes += [*microbench.memory(threads), *_transforms(), _launch(serial)]
+    sums = {name: CalibrationSum(*_sized(sizes, seconds), serial) for name, sizes in SUMS.items()}
     treecode = TreecodeProbe(max(LEAST_CLUSTERS, int(CLUSTERS * min(1.0, seconds / FULL))), DEGREE)
-    began, rounds, whole, everywhere = perf_counter(), 0, None, None
+    start, rounds, parallel_sum, all_cores = perf_counter(), 0, None, None
     for probe in probes:
         probe.plan(min(microbench.LEAST, seconds / 200))
     if threads > 1:
-        everywhere = microbench.everywhere(probes[0], threads)
-        probes.append(everywhere)
-        whole = CalibrationSum(*_sized(SUMS["few"], seconds), every)
-    while rounds < 2 or perf_counter() - began < seconds:
-        log.info("round %d, after %.1f s", rounds + 1, perf_counter() - began)
-        for it in (*sums.values(), treecode):
-            it.once()
+        all_cores = microbench.everywhere(probes[0], threads)
+        probes.append(all_cores)
+        parallel_sum = CalibrationSum(*_sized(SUMS["few"], seconds), host_space)
+    while rounds < 2 or perf_counter() - start < seconds:
+        log.info("round %d, after %.1f s", rounds + 1, perf_counter() - start)
+        for calibration_sum in (*sums.values(), treecode):
+            calibration_sum.once()
         for probe in probes:
             probe.once()
-        if whole is not None and _free(probes[0], everywhere):
-            whole.once()
+        if parallel_sum is not None and _free(probes[0], all_cores):
+            parallel_sum.once()
         rounds += 1
     rates = {probe.name: probe.rate for probe in probes}
-    made = Machine(
+    result = Machine(
         name=_name(),
         kind="host",
         units=threads,
@@ -195,33 +195,33 @@ def measure(seconds: float = FULL) -> Machine:
         fft={dtype: rates["fft", dtype] for dtype in NAMES},
         lanes=lanes,
         reached=dict.fromkeys(Machine.PHASES, 1.0),
-        parallel=_parallel(sums["few"], whole, threads) if whole and _free(probes[0], everywhere) else {},
+        parallel=_parallel(sums["few"], parallel_sum, threads) if parallel_sum and _free(probes[0], all_cores) else {},
         costs=fitted(sums, lanes["float64"]),
         source=f"measured {datetime.date.today().isoformat()}",
     )
-    return replace(made, reached=reached(made, [sums[name] for name in DOUBLE]) | treecode.reached(made))
+    return replace(result, reached=reached(result, [sums[name] for name in DOUBLE]) | treecode.reached(result))
 
 
-def store(made: Machine, path: Path) -> None:
+def store(host: Machine, path: Path) -> None:
     """Write a machine to a file, completely or not at all."""
-    cache.write(path, f"# {prediction.built()}\n{made.text()}")
+    cache.write(path, f"# {prediction.built()}\n{host.text()}")
 
 
 def fitted(sums: Mapping[str, CalibrationSum], lanes: int) -> Costs:
     """Return the costs with which the model predicts the measured sums."""
-    near, time = near_costs(sums["many"], sums["few"], lanes)
-    measured = [sums[name] for name in DOUBLE]
-    (spread, s), (gather, g) = (_rows(measured, phase, lanes) for phase in ("p2g", "g2p"))
-    sparse = (s + g) / (spread + gather)
-    large = [sums[name].transforms for name in ("few", "vectors")]
-    made = Costs(
-        near=near,
+    near_cost, time = near_costs(sums["many"], sums["few"], lanes)
+    sums_in_double = [sums[name] for name in DOUBLE]
+    (spread, s), (gather, g) = (_rows(sums_in_double, phase, lanes) for phase in ("p2g", "g2p"))
+    sparse_share = (s + g) / (spread + gather)
+    transforms = [sums[name].transforms for name in ("few", "vectors")]
+    costs = Costs(
+        near=near_cost,
         target=time,
         lanes=lanes,
-        fft=float(np.mean(large)),
-        spread=_level(measured, "p2g", lanes, sparse),
-        gather=_level(measured, "g2p", lanes, sparse),
-        sparse=sparse,
+        fft=float(np.mean(transforms)),
+        spread=_level(sums_in_double, "p2g", lanes, sparse_share),
+        gather=_level(sums_in_double, "g2p", lanes, sparse_share),
+        sparse=sparse_share,
         single=1.0,
         single_fft=1.0,
     )
@@ -229,31 +229,32 @@ def fitted(sums: Mapping[str, CalibrationSum], lanes: int) -> Costs:
     ratios = []
     for part, phases in {"near": ("p2p",), "transform": ("fft", "cnv", "ifft")}.items():
         double, single = (
-            sum(sums[name].seconds[phase] for phase in phases) / _modelled(sums[name], made)[part]
+            sum(sums[name].seconds[phase] for phase in phases) / _modelled(sums[name], costs)[part]
             for name in ("few", "single")
         )
         ratios.append(min(single / double, 1.0))
-    return replace(made, single=ratios[0], single_fft=ratios[1])
+    return replace(costs, single=ratios[0], single_fft=ratios[1])
 
 
-def reached(made: Machine, sums: list[CalibrationSum]) -> dict[str, float]:
+def reached(host: Machine, sums: list[CalibrationSum]) -> dict[str, float]:
     """Return by phase the time that a machine's rates allow over the measured one, as geometric means over the sums."""
-    found: dict[str, list[float]] = {phase: [] for phase in Machine.PHASES}
-    for it in sums:
-        v = variants.choose(it.space, it.p.dtype)
-        for phase, counts in predict.counts(it.p, v, (it.n, it.n), made).items():
-            found[phase].append(roofline.time(counts, made, it.p.type_of(phase)).seconds / it.seconds[phase])
-    return {phase: float(np.exp(np.mean(np.log(shares)))) for phase, shares in found.items()}
+    shares_of_phases: dict[str, list[float]] = {phase: [] for phase in Machine.PHASES}
+    for sample in sums:
+        v = variants.choose(sample.space, sample.p.dtype)
+        for phase, counts in predict.counts(sample.p, v, (sample.n, sample.n), host).items():
+            limit = roofline.time(counts, host, sample.p.type_of(phase)).seconds
+            shares_of_phases[phase].append(limit / sample.seconds[phase])
+    return {phase: float(np.exp(np.mean(np.log(shares)))) for phase, shares in shares_of_phases.items()}
 
 
-def near_costs(many: CalibrationSum, few: CalibrationSum, lanes: int) -> tuple[float, float]:
+def near_costs(large_crowd: CalibrationSum, small_crowd: CalibrationSum, lanes: int) -> tuple[float, float]:
     """Return the seconds of a pair, and of a target besides its pairs, from sums with many and few sources in reach."""
     model, rows = Costs(near=1.0, lanes=lanes), []
-    for it in (many, few):
-        pairs = 4 / 3 * math.pi * it.crowd
-        pair = model.near_pair(select.relative(it.p.kernel, it.p.tolerance, model), it.crowd)
-        share = float(replace(model, target=1.0).near_target(it.crowd))
-        rows.append((float(pair) * pairs, share, it.seconds["p2p"] / it.n))
+    for sample in (large_crowd, small_crowd):
+        pairs = 4 / 3 * math.pi * sample.crowd
+        pair = model.near_pair(select.relative(sample.p.kernel, sample.p.tolerance, model), sample.crowd)
+        share = float(replace(model, target=1.0).near_target(sample.crowd))
+        rows.append((float(pair) * pairs, share, sample.seconds["p2p"] / sample.n))
     (a, f, t), (b, g, u) = rows
     rest = (u * a - t * b) / (g * a - f * b)
     if 0 < g * rest < u:
@@ -261,10 +262,10 @@ def near_costs(many: CalibrationSum, few: CalibrationSum, lanes: int) -> tuple[f
     return t / a, 0.0  # the sum with few sources takes no longer than its pairs
 
 
-def _modelled(it: CalibrationSum, costs: Costs) -> dict[str, float]:
+def _modelled(sample: CalibrationSum, costs: Costs) -> dict[str, float]:
     """Return the seconds that the model expects, by its parts."""
-    question = select.ModelledSum(it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.itemsizes)
-    phases = select.phases(question, it.p.rc, it.points, it.p.P, costs)
+    question = select.ModelledSum(sample.p.kernel, sample.n, sample.n, select.Domain(CUBE), sample.p.itemsizes)
+    phases = select.phases(question, sample.p.rc, sample.points, sample.p.P, costs)
     return {part: float(seconds) for part, seconds in phases.items()}
 
 
@@ -273,78 +274,82 @@ def _rows(sums: list[CalibrationSum], phase: str, lanes: int) -> tuple[float, fl
 
     They minimise the squares of relative errors.
     """
-    terms = np.array([_terms(it, phase, lanes) for it in sums])
-    found, *_ = np.linalg.lstsq(terms[:, :2] / terms[:, 2:], np.ones(len(terms)), rcond=None)
-    if found.min() > 0:
-        return float(found[0]), float(found[1])
+    terms = np.array([_terms(sample, phase, lanes) for sample in sums])
+    coefficients, *_ = np.linalg.lstsq(terms[:, :2] / terms[:, 2:], np.ones(len(terms)), rcond=None)
+    if coefficients.min() > 0:
+        return float(coefficients[0]), float(coefficients[1])
     return float(np.mean(terms[:, 2] / terms[:, 0])), 0.0
 
 
 def _level(sums: list[CalibrationSum], phase: str, lanes: int, sparse: float) -> float:
     """Return the seconds of a row for a given cost of sparse grids."""
-    terms = np.array([_terms(it, phase, lanes) for it in sums])
+    terms = np.array([_terms(sample, phase, lanes) for sample in sums])
     return float(np.exp(np.mean(np.log(terms[:, 2] / (terms[:, 0] + sparse * terms[:, 1])))))
 
 
-def _terms(it: CalibrationSum, phase: str, lanes: int) -> tuple[float, float, float]:
+def _terms(sample: CalibrationSum, phase: str, lanes: int) -> tuple[float, float, float]:
     """Return rows of the window per particle and component, on a dense grid and added by a sparse one, and seconds."""
-    components = it.p.kernel.spread if phase == "p2g" else it.p.kernel.fields
-    model, per_particle = Costs(lanes=lanes, sparse=1.0), it.points / it.n
+    components = sample.p.kernel.spread if phase == "p2g" else sample.p.kernel.fields
+    model, per_particle = Costs(lanes=lanes, sparse=1.0), sample.points / sample.n
     name = "spread" if phase == "p2g" else "gather"
-    dense = float(model.rows(name, it.p.P))
-    return dense, float(model.rows(name, it.p.P, per_particle)) - dense, it.seconds[phase] / (it.n * components)
+    dense_rows = float(model.rows(name, sample.p.P))
+    return (
+        dense_rows,
+        float(model.rows(name, sample.p.P, per_particle)) - dense_rows,
+        sample.seconds[phase] / (sample.n * components),
+    )
 
 
-def table(made: Machine) -> str:
+def table(host: Machine) -> str:
     """Return the machine's rates and costs in a few lines."""
-    lines = [f"{made.name}, {made.units} cores, {made.source}", f"{'G operations/s':<16}{'double':>10}{'single':>10}"]
-    double, single = (made.operations[dtype] for dtype in NAMES)
+    lines = [f"{host.name}, {host.units} cores, {host.source}", f"{'G operations/s':<16}{'double':>10}{'single':>10}"]
+    double, single = (host.operations[dtype] for dtype in NAMES)
     lines += [f"  {name:<14}{1e-9 * rate:>10.3g}{1e-9 * single[name]:>10.3g}" for name, rate in double.items()]
-    lines.append("  {:<14}{:>10.3g}{:>10.3g}".format("transforms", *(1e-9 * made.fft[dtype] for dtype in NAMES)))
-    lines.append(f"  {'atomics':<14}{1e-9 * made.atomics:>10.3g}")
-    levels = ", ".join(f"{level} {1e-9 * rate:.3g}" for level, rate in made.bandwidth.items())
+    lines.append("  {:<14}{:>10.3g}{:>10.3g}".format("transforms", *(1e-9 * host.fft[dtype] for dtype in NAMES)))
+    lines.append(f"  {'atomics':<14}{1e-9 * host.atomics:>10.3g}")
+    levels = ", ".join(f"{level} {1e-9 * rate:.3g}" for level, rate in host.bandwidth.items())
     lines.append(f"GB/s            {levels}")
-    lines.append(f"launch          {1e6 * made.launch:.3g} µs")
-    if made.units > 1:
-        told = ", ".join(f"{phase} {share:.0%}" for phase, share in made.parallel.items())
-        lines.append(f"all cores, of {made.units} times one  {told or 'not measured: others were using them'}")
-    lines.append("of the limit    " + ", ".join(f"{phase} {share:.0%}" for phase, share in made.reached.items()))
-    if made.costs is not None:
-        c, usual = made.costs, Costs()
+    lines.append(f"launch          {1e6 * host.launch:.3g} µs")
+    if host.units > 1:
+        shares = ", ".join(f"{phase} {share:.0%}" for phase, share in host.parallel.items())
+        lines.append(f"all cores, of {host.units} times one  {shares or 'not measured: others were using them'}")
+    lines.append("of the limit    " + ", ".join(f"{phase} {share:.0%}" for phase, share in host.reached.items()))
+    if host.costs is not None:
+        c, defaults = host.costs, Costs()
         lines.append(f"{'costs':<16}{'here':>10}{'default':>10}")
         for name in ("near", "target", "fft", "spread", "gather"):
-            lines.append(f"  {name + ', ns':<14}{1e9 * getattr(c, name):>10.3g}{1e9 * getattr(usual, name):>10.3g}")
+            lines.append(f"  {name + ', ns':<14}{1e9 * getattr(c, name):>10.3g}{1e9 * getattr(defaults, name):>10.3g}")
         for name in ("sparse", "single", "single_fft"):
-            lines.append(f"  {name:<14}{getattr(c, name):>10.3g}{getattr(usual, name):>10.3g}")
+            lines.append(f"  {name:<14}{getattr(c, name):>10.3g}{getattr(defaults, name):>10.3g}")
     return "\n".join(lines)
 
 
-def _sized(given: tuple[str, int, float, str], seconds: float) -> tuple[str, int, float, str]:
+def _sized(sizes: tuple[str, int, float, str], seconds: float) -> tuple[str, int, float, str]:
     """Return the same sum, with fewer points if there is less time."""
-    kernel, n, crowd, dtype = given
+    kernel, n, crowd, dtype = sizes
     return kernel, max(LEAST_POINTS, int(n * min(1.0, seconds / FULL))), crowd, dtype
 
 
 def _bandwidths(rates: Mapping[tuple[str, ...], float]) -> dict[str, float]:
     """Return bytes per second by level; all cores together reach at least the rate of one."""
-    found = {name[1]: rate for name, rate in rates.items() if name[0] == "bandwidth"}
-    return found | {"dram_all": max(found["dram"], found.get("dram_all", 0.0))}
+    bandwidths = {name[1]: rate for name, rate in rates.items() if name[0] == "bandwidth"}
+    return bandwidths | {"dram_all": max(bandwidths["dram"], bandwidths.get("dram_all", 0.0))}
 
 
-def _parallel(one: CalibrationSum, every: CalibrationSum, threads: int) -> dict[str, float]:
+def _parallel(serial: CalibrationSum, parallel: CalibrationSum, threads: int) -> dict[str, float]:
     """Return by phase the speedup of all threads over one, at least 1, over their number."""
-    speedups = {phase: one.seconds[phase] / every.seconds[phase] for phase in Machine.PHASES}
+    speedups = {phase: serial.seconds[phase] / parallel.seconds[phase] for phase in Machine.PHASES}
     return {phase: min(1.0, max(1.0, speedup) / threads) for phase, speedup in speedups.items()}
 
 
-def _free(one: Probe, every: Probe) -> bool:
+def _free(serial: Probe, parallel: Probe) -> bool:
     """Return whether all cores were free at once: together they reached nearly the rate of one times their number."""
-    return every.rate > FREE * every.amount / one.amount * one.rate
+    return parallel.rate > FREE * parallel.amount / serial.amount * serial.rate
 
 
 def _transforms() -> list[Probe]:
     """Return probes of transforms along both axes of planes, by the library that sums use."""
-    library, found = fft.library(threads=1), []
+    library, probes = fft.library(threads=1), []
     for dtype in NAMES:
         x = np.ones((PLANES, LINE, LINE), np.result_type(dtype, np.complex64))
 
@@ -354,8 +359,8 @@ def _transforms() -> list[Probe]:
                     library.run(x, axis, False)
                 x.fill(1.0)  # transforms do not divide, so x would grow
 
-        found.append(Probe(("fft", dtype), run, 2 * x.size * 5 * math.log2(LINE)))
-    return found
+        probes.append(Probe(("fft", dtype), run, 2 * x.size * 5 * math.log2(LINE)))
+    return probes
 
 
 def _launch(space: Space) -> Probe:
@@ -374,5 +379,7 @@ def _launch(space: Space) -> Probe:
 @functools.cache
 def _name() -> str:
     """Return the system's name of the processor."""
-    told = [line.partition(":")[2].strip() for line in machine.hardware().splitlines() if line.startswith("model name")]
-    return told[0] if told else platform.machine()
+    names = [
+        line.partition(":")[2].strip() for line in machine.hardware().splitlines() if line.startswith("model name")
+    ]
+    return names[0] if names else platform.machine()

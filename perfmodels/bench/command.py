@@ -11,56 +11,56 @@ from parki.perfmodels.bench.measure import asked_space
 REPORT = {"--set": "named_set", "--resume": "resume", "--from": "source", "-o": "output"}  # options of `report` alone
 
 
-def main(asked: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Run one benchmark and print its table; append it to a file, compare it with one, draw it, if asked.
 
     Returns
     -------
     int
-        1 if `asked.compare` is a file and a row is slower than there, beyond noise, else 0.
+        1 if `args.compare` is a file and a row is slower than there, beyond noise, else 0.
 
     Raises
     ------
     ValueError
         For options of other benchmarks, and for files that cannot be used as asked, before anything is measured.
     """
-    _refuse(asked)
-    benchmark, space = BENCHMARKS[asked.name], asked_space(asked)
-    asked.n = asked.n or benchmark.n
-    settings = benchmark.settings(asked, space)
-    if asked.plot:
-        plot.check(asked.plot)
-    if asked.json and asked.json.exists():
-        compare.read(asked.json)
-    old = compare.newest(compare.read(asked.compare), asked.name, settings) if asked.compare else None
+    _refuse(args)
+    benchmark, space = BENCHMARKS[args.name], asked_space(args)
+    args.n = args.n or benchmark.n
+    settings = benchmark.settings(args, space)
+    if args.plot:
+        plot.check(args.plot)
+    if args.json and args.json.exists():
+        compare.read(args.json)
+    old = compare.newest(compare.read(args.compare), args.name, settings) if args.compare else None
     record = {
-        "benchmark": asked.name,
-        "command": benchmark.command(asked),
+        "benchmark": args.name,
+        "command": benchmark.command(args),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "asked": settings,
         "machine": facts.machine(space),
         "versions": facts.versions(),
     }
     yard = [statistics.median(handwritten.yardstick())]
-    rows = benchmark.rows(asked, space)
+    rows = benchmark.rows(args, space)
     record |= {"yardstick": [*yard, statistics.median(handwritten.yardstick())], "rows": rows}
     print(benchmark.table(rows))  # noqa: T201
-    if asked.json:
-        compare.append(asked.json, record)
-    if asked.plot:
-        plot.draw(record, asked.plot)
+    if args.json:
+        compare.append(args.json, record)
+    if args.plot:
+        plot.draw(record, args.plot)
     if old is None:
         return 0
-    found = compare.compare(old, record)
-    print(f"\n{found}")  # noqa: T201
-    return 1 if found.slower else 0
+    comparison = compare.compare(old, record)
+    print(f"\n{comparison}")  # noqa: T201
+    return 1 if comparison.slower else 0
 
 
-def _refuse(asked: argparse.Namespace) -> None:
+def _refuse(args: argparse.Namespace) -> None:
     """Raise ValueError for options of other benchmarks, which would have no effect."""
     for flag, name in REPORT.items():
-        if getattr(asked, name, None) is not None:
-            raise ValueError(f"{flag} was given with {asked.name}; expected parki bench report {flag}.")
-    known = [name for name, benchmark in BENCHMARKS.items() if "only" in benchmark.options]
-    if getattr(asked, "only", None) and asked.name not in known:
-        raise ValueError(f"--only was given with {asked.name}; expected one of report, {', '.join(known)}.")
+        if getattr(args, name, None) is not None:
+            raise ValueError(f"{flag} was given with {args.name}; expected parki bench report {flag}.")
+    names = [name for name, benchmark in BENCHMARKS.items() if "only" in benchmark.options]
+    if getattr(args, "only", None) and args.name not in names:
+        raise ValueError(f"--only was given with {args.name}; expected one of report, {', '.join(names)}.")

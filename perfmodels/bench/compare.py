@@ -74,8 +74,8 @@ class Comparison:
         for c in self.changes:
             times = f"{1e3 * c.old:>9.2f} ms{1e3 * c.new:>9.2f} ms"
             lines.append(f"{c.what:<{width}}{times}{c.ratio:>8.2f}{c.noise:>8.0%}   {c.verdict}".rstrip())
-        lines += [f"{what:<{width}}  measured then, not now" for what in self.gone]
-        lines += [f"{what:<{width}}  measured now, not then" for what in self.added]
+        lines += [f"{title:<{width}}  measured then, not now" for title in self.gone]
+        lines += [f"{title:<{width}}  measured now, not then" for title in self.added]
         count = sum(change.verdict == "slower" for change in self.changes)
         return "\n".join([*lines, f"{count} of {len(self.changes)} rows slower beyond noise"])
 
@@ -90,10 +90,12 @@ def read(path: Path) -> list[Row]:
     OSError
         If the file cannot be read.
     """
-    found = parsed(path, "records of parki bench --json")
-    if not (isinstance(found, list) and all(isinstance(r, dict) and "benchmark" in r and "rows" in r for r in found)):
+    records = parsed(path, "records of parki bench --json")
+    if not (
+        isinstance(records, list) and all(isinstance(r, dict) and "benchmark" in r and "rows" in r for r in records)
+    ):
         raise ValueError(f"{path} holds no list of records; expected what parki bench --json writes.")
-    return found
+    return records
 
 
 def parsed(path: Path, expected: str) -> Any:
@@ -110,7 +112,7 @@ def append(path: Path, record: Row) -> None:
     writing.write(path, json.dumps([*old, record], indent=1) + "\n")
 
 
-def newest(records: Sequence[Row], benchmark: str, asked: Row) -> Row:
+def newest(records: Sequence[Row], benchmark: str, settings: Row) -> Row:
     """Return the newest record of this benchmark for the same `ASKED`; of equal dates the last.
 
     Raises
@@ -118,38 +120,41 @@ def newest(records: Sequence[Row], benchmark: str, asked: Row) -> Row:
     ValueError
         If there is none; the message lists the records of this benchmark.
     """
-    same = [r for r in records if r["benchmark"] == benchmark]
-    match = [r for r in same if all(r.get("asked", {}).get(name, ()) == asked[name] for name in ASKED)]
-    if not match:
-        wanted = ", ".join(f"{name} {asked[name]}" for name in ASKED)
-        listed = "; ".join(", ".join(f"{n} {r['asked'].get(n)}" for n in ASKED) for r in same if "asked" in r)
-        raise ValueError(f"no record of {benchmark} with {wanted} to compare with; found {listed or 'none at all'}.")
-    return max(reversed(match), key=lambda r: r.get("date", ""))
+    candidates = [r for r in records if r["benchmark"] == benchmark]
+    matches = [r for r in candidates if all(r.get("asked", {}).get(name, ()) == settings[name] for name in ASKED)]
+    if not matches:
+        expected = ", ".join(f"{name} {settings[name]}" for name in ASKED)
+        listing = "; ".join(", ".join(f"{n} {r['asked'].get(n)}" for n in ASKED) for r in candidates if "asked" in r)
+        raise ValueError(f"no record of {benchmark} with {expected} to compare with; found {listing or 'none at all'}.")
+    return max(reversed(matches), key=lambda r: r.get("date", ""))
 
 
 def compare(old: Row, new: Row) -> Comparison:
     """Compare two records by the module's rule."""
-    then, now = (_measured(record) for record in (old, new))
+    rows_then, rows_now = (_measured(record) for record in (old, new))
     yards = [seconds for record in (old, new) for seconds in record.get("yardstick", ())]
-    least = LEAST + (max(yards) / min(yards) - 1.0 if yards else 0.0)
+    threshold = LEAST + (max(yards) / min(yards) - 1.0 if yards else 0.0)
     changes = [
-        Change(r["what"], then[key]["seconds"], r["seconds"], least + _noise(then[key]) + _noise(r))
-        for key, r in now.items()
-        if key in then
+        Change(r["what"], rows_then[key]["seconds"], r["seconds"], threshold + _noise(rows_then[key]) + _noise(r))
+        for key, r in rows_now.items()
+        if key in rows_then
     ]
-    gone, added = ([r["what"] for key, r in of.items() if key not in other] for of, other in ((then, now), (now, then)))
+    old_titles, new_titles = (
+        [r["what"] for key, r in rows.items() if key not in counterpart]
+        for rows, counterpart in ((rows_then, rows_now), (rows_now, rows_then))
+    )
     notes = [f"then: {old.get('date', 'no date')}, parki {old.get('versions', {}).get('parki', '?')}"]
-    for when, record in (("then", old), ("now", new)):
-        if found := record.get("yardstick"):
-            notes.append(f"yardstick {when}: {' to '.join(f'{1e3 * seconds:.2f}' for seconds in found)} ms")
+    for time_name, record in (("then", old), ("now", new)):
+        if yardstick := record.get("yardstick"):
+            notes.append(f"yardstick {time_name}: {' to '.join(f'{1e3 * seconds:.2f}' for seconds in yardstick)} ms")
     for name in ("machine", "versions"):
-        before, after = old.get(name, {}), new.get(name, {})
+        facts_then, facts_now = old.get(name, {}), new.get(name, {})
         notes += [
-            f"{key}: {before.get(key)} then, {after.get(key)} now"
-            for key in sorted({*before, *after} - {"parki"})
-            if before.get(key) != after.get(key)
+            f"{key}: {facts_then.get(key)} then, {facts_now.get(key)} now"
+            for key in sorted({*facts_then, *facts_now} - {"parki"})
+            if facts_then.get(key) != facts_now.get(key)
         ]
-    return Comparison(changes, gone, added, notes)
+    return Comparison(changes, old_titles, new_titles, notes)
 
 
 def _measured(record: Row) -> dict[Key, Row]:

@@ -78,8 +78,9 @@ def flexible(openmm: ModuleType, water: Water, electric: Any) -> Any:
     system = openmm.System()
     system.setDefaultPeriodicBoxVectors(*np.diag(water.box))
     bonds, angles = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
-    others = openmm.CustomBondForce(LENNARD_JONES)  # for all pairs, takes a third of the time of a CustomNonbondedForce
-    others.setUsesPeriodicBoundaryConditions(True)
+    # For all pairs: takes a third of the time of a CustomNonbondedForce.
+    repulsion = openmm.CustomBondForce(LENNARD_JONES)
+    repulsion.setUsesPeriodicBoundaryConditions(True)
     oxygens = range(0, len(water.q), 3)
     for i in oxygens:
         for mass in (OXYGEN, HYDROGEN, HYDROGEN):
@@ -88,9 +89,9 @@ def flexible(openmm: ModuleType, water: Water, electric: Any) -> Any:
             bonds.addBond(i, j, *BOND)
         angles.addAngle(i + 1, i, i + 2, *ANGLE)
     for i, j in itertools.combinations(oxygens, 2):
-        others.addBond(i, j, [])
+        repulsion.addBond(i, j, [])
     electric.setForceGroup(ELECTRIC)
-    for force in (bonds, angles, others, electric):
+    for force in (bonds, angles, repulsion, electric):
         system.addForce(force)
     return system
 
@@ -150,11 +151,11 @@ def run(openmm: ModuleType, system: Any, start: tuple[np.ndarray, np.ndarray], p
     return Run(np.array(energies), (first, forces), times)
 
 
-def line(found: np.ndarray) -> tuple[float, float]:
+def line(energies_: np.ndarray) -> tuple[float, float]:
     """Return the slope per picosecond of the line through energies, and the RMS distance from the line."""
-    times = EVERY * TIMESTEP * np.arange(len(found))
-    fitted = np.polynomial.Polynomial.fit(times, found, 1)
-    return float(fitted.deriv()(0.0)), float(np.sqrt(np.mean((found - fitted(times)) ** 2)))
+    times = EVERY * TIMESTEP * np.arange(len(energies_))
+    fit = np.polynomial.Polynomial.fit(times, energies_, 1)
+    return float(fit.deriv()(0.0)), float(np.sqrt(np.mean((energies_ - fit(times)) ** 2)))
 
 
 def parts(openmm: ModuleType, water: Water, space: Space) -> Iterator[Electrostatics]:
@@ -162,12 +163,14 @@ def parts(openmm: ModuleType, water: Water, space: Space) -> Iterator[Electrosta
     for tolerance in (NEARLY_EXACT, *TOLERANCES):
         name = f"parki, tolerance {tolerance:g}"
         yield Electrostatics(name, tolerance, lambda t=tolerance: parki_force(openmm, water, t, space))
-    for asked in ASKED:
-        name = f"OpenMM PME, {CUTOFF} nm, {asked:g}"
-        yield Electrostatics(name, asked, lambda a=asked: openmm_charges(openmm, water, "PME", CUTOFF, a))
+    for error_tolerance in ASKED:
+        name = f"OpenMM PME, {CUTOFF} nm, {error_tolerance:g}"
+        yield Electrostatics(
+            name, error_tolerance, lambda a=error_tolerance: openmm_charges(openmm, water, "PME", CUTOFF, a)
+        )
 
 
-def drift(asked: argparse.Namespace, space: Space) -> list[Row]:
+def drift(args: argparse.Namespace, space: Space) -> list[Row]:
     """Return a row for each run, with its drift and fluctuation in kJ/mol, and the shares of its errors in both.
 
     Without OpenMM the only row says how to install it.
@@ -177,24 +180,26 @@ def drift(asked: argparse.Namespace, space: Space) -> list[Row]:
     ValueError
         If the space is not on the host.
     """
-    space = one_core(asked, space)
+    space = one_core(args, space)
     if (openmm := library()) is None:
         return [absent(*ABSENT)]
     with kept_to(workers(space)):
-        water = Water.of(asked.n)
+        water = Water.of(args.n)
         water = replace(water, q=np.tile(CHARGES, len(water.q) // 3))
         start = started(openmm, water)
         water = replace(water, x=start[0].T.copy())
-        exact, rows, nearly = parki_step(water, EXACT, space)(water.x), [], None
+        exact, rows, energies_of_first = parki_step(water, EXACT, space)(water.x), [], None
         for part in parts(openmm, water, space):
-            done = run(openmm, flexible(openmm, water, part.force()), start, asked.repeat)
-            nearly = done.energies if nearly is None else nearly
-            about = dict(zip(("drift", "fluctuation"), line(done.energies), strict=True))
-            about |= dict(zip(("error_drift", "error_fluctuation"), line(done.energies - nearly), strict=True))
-            about |= {"n": len(water.q), "threads": workers(space), "tolerance": part.tolerance}
-            steps = (len(done.energies) - 1) * EVERY
-            about |= {"error": errors(done.first, exact)[0], "steps": steps}
-            rows.append(row(part.name, done.times, steps / asked.repeat / 1e3, "k steps", **about))
+            result = run(openmm, flexible(openmm, water, part.force()), start, args.repeat)
+            energies_of_first = result.energies if energies_of_first is None else energies_of_first
+            details = dict(zip(("drift", "fluctuation"), line(result.energies), strict=True))
+            details |= dict(
+                zip(("error_drift", "error_fluctuation"), line(result.energies - energies_of_first), strict=True)
+            )
+            details |= {"n": len(water.q), "threads": workers(space), "tolerance": part.tolerance}
+            steps = (len(result.energies) - 1) * EVERY
+            details |= {"error": errors(result.first, exact)[0], "steps": steps}
+            rows.append(row(part.name, result.times, steps / args.repeat / 1e3, "k steps", **details))
     return rows
 
 
@@ -209,7 +214,7 @@ def table(rows: Sequence[Row]) -> str:
         f"{'share of errors/ps':>20}{'and fluctuation':>17}{'ms a step':>11}"
     )
     for r in rows:
-        said = f"{r['what']:<32}{r['error']:>12.1e}{r['drift']:>11.3f}{r['fluctuation']:>13.3f}"
-        said += f"{r['error_drift']:>20.3f}{r['error_fluctuation']:>17.4f}"
-        lines.append(f"{said}{1.0 / r['rate']:>11.2f}")
+        text = f"{r['what']:<32}{r['error']:>12.1e}{r['drift']:>11.3f}{r['fluctuation']:>13.3f}"
+        text += f"{r['error_drift']:>20.3f}{r['error_fluctuation']:>17.4f}"
+        lines.append(f"{text}{1.0 / r['rate']:>11.2f}")
     return "\n".join(lines)

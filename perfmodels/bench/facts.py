@@ -18,17 +18,17 @@ CODE = "parki", "kernels", "perfmodels", "pyproject.toml"
 
 def machine(space: Space | None = None) -> Row:
     """Return a description of the machine on which the figures were measured."""
-    made = target()
-    found = {
+    build = target()
+    result = {
         "processor": processor(),
         "cores": cpus(),
-        "arch": made.resolved,
-        "bytes": made.vector_bytes,
+        "arch": build.resolved,
+        "bytes": build.vector_bytes,
         "system": platform.platform(terse=True),
     }
     if space is not None and space.kind == "device" and (device := devices.current()):
-        found |= {"device": device.name, "driver": device.driver}
-    return found
+        result |= {"device": device.name, "driver": device.driver}
+    return result
 
 
 def processor() -> str:
@@ -38,37 +38,37 @@ def processor() -> str:
     except OSError:
         if platform.system() != "Darwin":
             return platform.processor() or platform.machine()
-        asked = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        lines = [f"model name: {subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()}"]
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        lines = [f"model name: {subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()}"]
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return next(filter(None, names), platform.machine())
 
 
 def versions() -> Row:
     """Return the versions of parki, Python, the compiler, and the installed libraries to compare with."""
-    found = {"parki": parki.__version__, "python": platform.python_version(), "compiler": toolchains()[0][0].version}
+    result = {"parki": parki.__version__, "python": platform.python_version(), "compiler": toolchains()[0][0].version}
     for name in LIBRARIES:
         try:
-            found[name] = importlib.metadata.version(name)
+            result[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def hardware(space: Space) -> Row:
     """Return the facts of `machine`, and the bytes of memory if the system tells them."""
-    found = machine(space)
+    result = machine(space)
     if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= os.sysconf_names.keys():
-        found["memory"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return found
+        result["memory"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return result
 
 
 def software() -> Row:
     """Return versions, compiler flags, the commit of a checkout, and the source of the rates that plans choose by."""
-    found = versions() | {"flags": " ".join(toolchains()[0][1].flags), "rates": _rates()}
-    if known := commit(Path(parki.__file__).parents[1]):
-        found["commit"] = known
-    return found
+    result = versions() | {"flags": " ".join(toolchains()[0][1].flags), "rates": _rates()}
+    if revision := commit(Path(parki.__file__).parents[1]):
+        result["commit"] = revision
+    return result
 
 
 def commit(root: Path) -> str | None:

@@ -59,9 +59,9 @@ class FmmCase:
         return api.plan(self.kernel, x, x, method=self.method, order=self.order, **options)
 
     def __str__(self) -> str:
-        more = [f"order {self.order}", "gradient" * self.gradient, self.points * (self.points != "uniform")]
-        more.append(self.method * (self.method != "kifmm"))
-        return ", ".join([self.kernel, *filter(None, more)])
+        words = [f"order {self.order}", "gradient" * self.gradient, self.points * (self.points != "uniform")]
+        words.append(self.method * (self.method != "kifmm"))
+        return ", ".join([self.kernel, *filter(None, words)])
 
 
 CASES = (
@@ -104,43 +104,46 @@ PEERS = {
 }
 
 
-def sums(asked: argparse.Namespace, space: Space) -> list[Row]:
+def sums(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the whole call with new points, and the plan again, for all cases."""
-    space = one_core(asked, space)
-    return [made for case in CASES for made in measured(case, asked.n, space, asked.repeat)]
+    space = one_core(args, space)
+    return [r for case in CASES for r in measured(case, args.n, space, args.repeat)]
 
 
 def measured(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
     """Return two rows of one case; phases are those of its fastest run."""
     x, q = on(space, case.given(n))
-    done = trees.called(case, x, q, space, _all_pairs(), repeat)
-    kept, rate = done.plan, math.prod(PAIRS) / min(done.loop)
-    about = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "loop": rate}
-    about |= {"error": kept.error(SAMPLE, density=q).value, "memory": kept.memory, "leaf": kept.parameters.leaf_size}
-    about |= {"boxes": kept.structure.tree.nodes.n, "pairs": dict(kept.walltime.pairs)}
+    times = trees.called(case, x, q, space, _all_pairs(), repeat)
+    plan, rate = times.plan, math.prod(PAIRS) / min(times.loop)
+    details = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "loop": rate}
+    details |= {"error": plan.error(SAMPLE, density=q).value, "memory": plan.memory, "leaf": plan.parameters.leaf_size}
+    details |= {"boxes": plan.structure.tree.nodes.n, "pairs": dict(plan.walltime.pairs)}
     rows = []
-    for what, found, phases in (("whole call", done.call, done.first), ("plan(charges)", done.again, done.later)):
-        phases = {name: spent for name, spent in phases.items() if what == "whole call" or name not in PLANNED}
-        peers = _carried(case, n, workers(space), what, rate / LOOP * min(found))
-        made = row(f"{case}: {what}", found, n / 1e6, "M particles", phases=phases, peers=peers, **about)
+    for title, times_of_call, phases in (
+        ("whole call", times.call, times.first),
+        ("plan(charges)", times.again, times.later),
+    ):
+        phases = {name: seconds for name, seconds in phases.items() if title == "whole call" or name not in PLANNED}
+        peers = _carried(case, n, workers(space), title, rate / LOOP * min(times_of_call))
+        r = row(f"{case}: {title}", times_of_call, n / 1e6, "M particles", phases=phases, peers=peers, **details)
         if peers:
-            made |= {"ratio": peers[0]["ratio"], "against": f"{peers[0]['name']}, carried by its loop"}
-        rows.append(made)
+            r |= {"ratio": peers[0]["ratio"], "against": f"{peers[0]['name']}, carried by its loop"}
+        rows.append(r)
     return rows
 
 
 def _all_pairs() -> Callable[[], float]:
     """Return a function that times a sum over all pairs: the best run of the loop by hand and of the direct sum."""
     x, y = (samples.uniform(n, seed=n) for n in PAIRS)
-    own = clock(lambda: direct.direct_sum("coulomb", x, y, y[0], execution_space="Serial"))
-    return lambda: min([*handwritten.yardstick(RUNS), *(own() for _ in range(RUNS))])
+    direct_times = clock(lambda: direct.direct_sum("coulomb", x, y, y[0], execution_space="Serial"))
+    return lambda: min([*handwritten.yardstick(RUNS), *(direct_times() for _ in range(RUNS))])
 
 
-def _carried(case: FmmCase, n: int, threads: int, what: str, seconds: float) -> list[Row]:
+def _carried(case: FmmCase, n: int, threads: int, title: str, seconds: float) -> list[Row]:
     """Return the times of other codes, where known, over `seconds`."""
-    known = PEERS.get((case, n), ()) if threads == 1 else ()
-    spent = [(peer, peer.call if what == "whole call" else peer.again) for peer in known]
-    return [{"name": peer.name, "error": peer.error, "ratio": s / seconds} for peer, s in spent if s is not None]
+    peers = PEERS.get((case, n), ()) if threads == 1 else ()
+    times = [(peer, peer.call if title == "whole call" else peer.again) for peer in peers]
+    return [{"name": peer.name, "error": peer.error, "ratio": s / seconds} for peer, s in times if s is not None]
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -152,10 +155,10 @@ def table(rows: Sequence[Row]) -> str:
     ]
     for call, plan in zip(rows[::2], rows[1::2], strict=True):
         noise = f"{spread(call['times']):+.0%}" if len(call["times"]) > 1 else ""
-        near = plan["pairs"].get("near", 0.0) / plan["phases"]["near"] if plan["phases"]["near"] else 0.0
+        rate = plan["pairs"].get("near", 0.0) / plan["phases"]["near"] if plan["phases"]["near"] else 0.0
         lines.append(
             f"{call['case']:<{width}}{1e3 * call['seconds']:>10.1f}{noise:>8}{1e3 * plan['seconds']:>10.1f}"
-            f"{call['error']:>10.1e}{call['leaf']:>6}{call['boxes']:>8}{1e-9 * near:>11.2f}"
+            f"{call['error']:>10.1e}{call['leaf']:>6}{call['boxes']:>8}{1e-9 * rate:>11.2f}"
             f"{call['memory'] / call['n']:>9.0f}   {_peers(call, plan)}".rstrip()
         )
     lines += ["", f"{'phases of the call, ms':<{width}}" + "".join(f"{name:>10}" for name in PHASES)]
@@ -167,16 +170,16 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _peers(call: Row, plan: Row) -> str:
-    later = {peer["name"]: peer for peer in plan["peers"]}
-    found = []
+    peer_of_plan = {peer["name"]: peer for peer in plan["peers"]}
+    texts = []
     for peer in call["peers"]:
-        more = f", {later[peer['name']]['ratio']:.2f}" if peer["name"] in later else ""
-        found.append(f"{peer['name']} {peer['ratio']:.2f}{more} ({peer['error']:.1e})")
-    return "; ".join(found)
+        ratio_of_plan = f", {peer_of_plan[peer['name']]['ratio']:.2f}" if peer["name"] in peer_of_plan else ""
+        texts.append(f"{peer['name']} {peer['ratio']:.2f}{ratio_of_plan} ({peer['error']:.1e})")
+    return "; ".join(texts)
 
 
 # Against FMM3D -------------------------------------------------------------------------------------------------------
-def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
+def against_fmm(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls against FMM3D, potentials of charges and flows of forces: see `free`."""
 
     def ours(kernel: str) -> free.Ours:
@@ -185,14 +188,14 @@ def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
 
         return free.Ours("parki.fmm", kernel, sum_)
 
-    return free.over_trees(asked, one_core(asked, space), [ours(kernel) for kernel in KERNELS])
+    return free.over_trees(args, one_core(args, space), [ours(kernel) for kernel in KERNELS])
 
 
 # Sizes of leaves -----------------------------------------------------------------------------------------------------
-def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
+def leaves(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls with the chosen points per leaf, against the fastest of a sweep."""
-    space = one_core(asked, space)
-    return [made for case in SWEPT for made in swept(case, asked.n, space, asked.repeat)]
+    space = one_core(args, space)
+    return [r for case in SWEPT for r in swept(case, args.n, space, args.repeat)]
 
 
 def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
@@ -203,47 +206,47 @@ def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
     """
     x, q = on(space, case.given(n))
     p = case.plan(x, space).parameters
-    chosen = p.leaf_size if p.fill is None else round(n / p.fill**3)
+    choice = p.leaf_size if p.fill is None else round(n / p.fill**3)
 
     def run(size: int) -> Callable[[], float]:
         def whole() -> None:
-            with contextlib.nullcontext() if size == chosen else _wishing(size):
+            with contextlib.nullcontext() if size == choice else _wishing(size):
                 case.plan(x, space)(q)
 
         return clock(whole, space)
 
-    others = sorted({max(1, round(chosen * factor)) for factor in SIZES} - {chosen})
-    for size in (chosen, *others):
+    alternatives = sorted({max(1, round(choice * factor)) for factor in SIZES} - {choice})
+    for size in (choice, *alternatives):
         run(size)()  # compiles kernels and makes operators
-    found = sweeps.sweep(chosen, others, run, repeat, sweeps.FINALISTS, warm=False)
-    about = {"n": n, "threads": workers(space), "case": str(case), "tried": len(others) + 1, "tolerance": 0.0}
-    return sweeps.rows(str(case), found, lambda size: {"leaf": size}, about)
+    result = sweeps.sweep(choice, alternatives, run, repeat, sweeps.FINALISTS, warm=False)
+    details = {"n": n, "threads": workers(space), "case": str(case), "tried": len(alternatives) + 1, "tolerance": 0.0}
+    return sweeps.rows(str(case), result, lambda size: {"leaf": size}, details)
 
 
 @contextlib.contextmanager
 def _wishing(size: int) -> Iterator[None]:
     """Make all plans within this context for `size` points of a leaf, regardless of their cost."""
-    known = balance.leaves
-    balance.leaves = lambda x, y, wanted, cost, space: known(x, y, size, None, space)
+    leaves_before = balance.leaves
+    balance.leaves = lambda x, y, size_given, cost, space: leaves_before(x, y, size, None, space)
     try:
         yield
     finally:
-        balance.leaves = known
+        balance.leaves = leaves_before
 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
-def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
+def predictions(args: argparse.Namespace, space: Space) -> list[Row]:
     """Predict and time the phases of plans and of their sums, for the cases of `parki bench fmm` with surfaces."""
-    space, machine = models.host(asked, space)
-    return [made for case in SURFACES for made in predicted(case, asked, space, machine)]
+    space, machine = models.host(args, space)
+    return [r for case in SURFACES for r in predicted(case, args, space, machine)]
 
 
-def predicted(case: FmmCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+def predicted(case: FmmCase, args: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
     """Return the rows of one case, without phases that take no time; the last row is the sum of the others."""
-    plan, runs = trees.phases_of(case, *on(space, case.given(asked.n)), space, asked.repeat)
+    plan, runs = trees.phases_of(case, *on(space, case.given(args.n)), space, args.repeat)
     times = work.times(plan.structure, plan.parameters, plan.dtype, machine, min(workers(space), machine.units))
     seconds = fmm.by_phase({name: step.bound for name, step in times.items()})
-    return trees.predicted(case, seconds, runs, asked.n, space)
+    return trees.predicted(case, seconds, runs, args.n, space)
 
 
 def predictions_table(rows: Sequence[Row]) -> str:

@@ -43,17 +43,17 @@ class Ours:
     sum: Callable[[np.ndarray, np.ndarray, float, Space], np.ndarray]
 
 
-def free_space(asked: argparse.Namespace, space: Space) -> list[Row]:
+def free_space(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls of Ewald sums in free space against FMM3D."""
     if (fmm := library()) is None:
         return [absent(*ABSENT)]
     rng = np.random.default_rng(0)
-    x = rng.random((3, asked.n))
-    at = rng.choice(asked.n, min(SAMPLE, asked.n), replace=False)
+    x = rng.random((3, args.n))
+    sample = rng.choice(args.n, min(SAMPLE, args.n), replace=False)
     rows: list[Row] = []
     for kernel, precisions in PRECISIONS.items():
-        dens = rng.standard_normal(asked.n) if kernel == "laplace" else rng.standard_normal((3, asked.n))
-        rows += _compared(fmm, _ewald(kernel), (x, dens), at, precisions, space, asked.repeat)
+        dens = rng.standard_normal(args.n) if kernel == "laplace" else rng.standard_normal((3, args.n))
+        rows += _compared(fmm, _ewald(kernel), (x, dens), sample, precisions, space, args.repeat)
     return rows
 
 
@@ -65,7 +65,7 @@ def _ewald(kernel: str) -> Ours:
     return Ours("parki", kernel, summed)
 
 
-def over_trees(asked: argparse.Namespace, space: Space, sums: Sequence[Ours]) -> list[Row]:
+def over_trees(args: argparse.Namespace, space: Space, sums: Sequence[Ours]) -> list[Row]:
     """Time whole calls of sums over trees against FMM3D.
 
     Without fmm3dpy the only row says how to install it.
@@ -81,59 +81,59 @@ def over_trees(asked: argparse.Namespace, space: Space, sums: Sequence[Ours]) ->
         raise ValueError(f"space: found {space.name}, expected one of the host, where FMM3D runs")
     if (fmm := library()) is None:
         return [absent(*ABSENT)]
-    at = np.random.default_rng(0).permutation(asked.n)[:TREE_SAMPLE]
-    x, rows = samples.uniform(asked.n, seed=1), []
-    for ours in sums:
-        components = find(ours.kernel).dens
-        q = samples.charges(components * asked.n, seed=2)
-        given = x, q if components == 1 else q.reshape(components, -1)
-        rows += _compared(fmm, ours, given, at, ASKED, space, asked.repeat)
+    sample = np.random.default_rng(0).permutation(args.n)[:TREE_SAMPLE]
+    x, rows = samples.uniform(args.n, seed=1), []
+    for own_sum in sums:
+        components = find(own_sum.kernel).dens
+        q = samples.charges(components * args.n, seed=2)
+        cloud_ = x, q if components == 1 else q.reshape(components, -1)
+        rows += _compared(fmm, own_sum, cloud_, sample, ASKED, space, args.repeat)
     return rows
 
 
 def _compared(
-    fmm: ModuleType, ours: Ours, given: tuple[Array, Array], at: Array, precisions: Sequence[float], space: Space,
-    repeat: int,
+    fmm: ModuleType, own_sum: Ours, cloud_: tuple[Array, Array], sample: Array, precisions: Sequence[float],
+    space: Space, repeat: int,
 ) -> list[Row]:  # fmt: skip
     """Return two rows for each precision that is asked of FMM3D: its own, and parki's at the same error."""
-    x, q = given
-    exact, rows = direct_sum(ours.kernel, x[:, at], x, q, execution_space=space), []
+    x, q = cloud_
+    exact, rows = direct_sum(own_sum.kernel, x[:, sample], x, q, execution_space=space), []
 
     def error(u: Array) -> float:
-        return float(np.linalg.norm(u[..., at] - exact) / np.linalg.norm(exact))
+        return float(np.linalg.norm(u[..., sample] - exact) / np.linalg.norm(exact))
 
     with threadpool_limits(workers(space), user_api="openmp"):
         for eps in precisions:
-            wanted = error(theirs(fmm, ours.kernel, x, q, eps))
-            if wanted > 10 * eps:
-                raise RuntimeError(f"FMM3D and the direct sum of {ours.kernel} differ by {wanted:.1e}")
-            tolerance, reached = reaching(lambda t: error(ours.sum(x, q, t, space)), max(wanted, LEAST_ERROR))
-            measures = [clock(lambda e=eps: theirs(fmm, ours.kernel, x, q, e))]
-            measures.append(clock(lambda t=tolerance: ours.sum(x, q, t, space)))
+            target = error(theirs(fmm, own_sum.kernel, x, q, eps))
+            if target > 10 * eps:
+                raise RuntimeError(f"FMM3D and the direct sum of {own_sum.kernel} differ by {target:.1e}")
+            tolerance, error_reached = reaching(lambda t: error(own_sum.sum(x, q, t, space)), max(target, LEAST_ERROR))
+            measures = [clock(lambda e=eps: theirs(fmm, own_sum.kernel, x, q, e))]
+            measures.append(clock(lambda t=tolerance: own_sum.sum(x, q, t, space)))
             times = turns(measures, repeat, warm=False)
             n = x.shape[1]
-            about = {"n": n, "tolerance": eps, "threads": workers(space)}
-            name = f"{ours.kernel}, N = {n:,}, eps {eps:g}"
-            rows.append(row(f"{name}: FMM3D", times[0], n / 1e6, "M particles", error=wanted, **about))
-            about |= {"error": reached, "asked": tolerance}
-            rows.append(row(f"{name}: {ours.name}", times[1], n / 1e6, "M particles", rows[-1], **about))
+            details = {"n": n, "tolerance": eps, "threads": workers(space)}
+            name = f"{own_sum.kernel}, N = {n:,}, eps {eps:g}"
+            rows.append(row(f"{name}: FMM3D", times[0], n / 1e6, "M particles", error=target, **details))
+            details |= {"error": error_reached, "asked": tolerance}
+            rows.append(row(f"{name}: {own_sum.name}", times[1], n / 1e6, "M particles", rows[-1], **details))
     return rows
 
 
-def reaching(error: Callable[[float], float], wanted: float) -> tuple[float, float]:
-    """Return the largest tolerance tried at which the error is at most `wanted`, and that error.
+def reaching(error: Callable[[float], float], target: float) -> tuple[float, float]:
+    """Return the largest tolerance tried at which the error is at most `target`, and that error.
 
     Raises
     ------
     RuntimeError
-        If no tolerance reaches `wanted`.
+        If no tolerance reaches `target`.
     """
-    tolerance = min(LOOSE * wanted, 0.5)
+    tolerance = min(LOOSE * target, 0.5)
     while tolerance > FINEST:
-        if (reached := error(tolerance)) <= wanted:
-            return tolerance, reached
+        if (value := error(tolerance)) <= target:
+            return tolerance, value
         tolerance *= STEP
-    raise RuntimeError(f"no tolerance down to {FINEST:g} reaches the error {wanted:.1e}")
+    raise RuntimeError(f"no tolerance down to {FINEST:g} reaches the error {target:.1e}")
 
 
 def library() -> ModuleType | None:

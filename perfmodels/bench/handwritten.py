@@ -144,17 +144,17 @@ def yardstick(runs: int = 60) -> list[float]:
     xt, src, u = rng.random((3, 2048)), rng.random((2000, 4)), np.empty(2048)
     run, times = compiled("bench_vector_laplace", VECTOR_LAPLACE), []
     for _ in range(runs):
-        began = time.perf_counter()
+        start = time.perf_counter()
         call(run, xt, 2048, src, 2000, u)
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - start)
     return times
 
 
 def compiled(name: str, source: str, flags: tuple[str, ...] = ()) -> ctypes._CFuncPtr:
     """Return the function ``pk_run`` of a text, compiled with the engine's own flags and `flags`."""
     headers = HOST_HEADERS if "pk_host.h" in source else ()
-    about = {"name": name, "label": f"{name} (for comparison)", "headers": headers, "target": target()}
-    unit = objects.Unit(source=source, flags=flags, **about)
+    properties = {"name": name, "label": f"{name} (for comparison)", "headers": headers, "target": target()}
+    unit = objects.Unit(source=source, flags=flags, **properties)
     run = loading.load(objects.build(unit)).pk_run
     run.restype = None
     return run
@@ -162,10 +162,10 @@ def compiled(name: str, source: str, flags: tuple[str, ...] = ()) -> ctypes._CFu
 
 def call(run: ctypes._CFuncPtr, *args: object) -> None:
     """Call a function with arrays as pointers, floats as double and integers as long."""
-    given = []
+    arguments = []
     for a in args:
         if hasattr(a, "ctypes"):
-            given.append(ctypes.c_void_p(a.ctypes.data))
+            arguments.append(ctypes.c_void_p(a.ctypes.data))
         else:
-            given.append(ctypes.c_double(a) if isinstance(a, float) else ctypes.c_long(a))
-    run(*given)
+            arguments.append(ctypes.c_double(a) if isinstance(a, float) else ctypes.c_long(a))
+    run(*arguments)

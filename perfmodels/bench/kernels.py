@@ -32,35 +32,37 @@ MOST_NEAR = 60_000  # particles of the near fields
 WIDTHS, DENSITIES = (6, 8, 12), (1, 8)  # grid points across a window; grid points per particle
 
 
-def p2p(asked: argparse.Namespace, space: Space) -> list[Row]:
+def p2p(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time all pairs in cache, and near fields at 1e-9 against scalar literal loops, on one thread."""
     rng = np.random.default_rng(0)
     nt, ns = 2048, 2000
     xt, src, u = rng.random((3, nt)), rng.random((ns, 4)), np.empty((1, nt))
-    one, by_hand = Space("Serial"), np.empty(nt)
+    serial, by_hand = Space("Serial"), np.empty(nt)
     hand = handwritten.compiled("bench_vector_laplace", handwritten.VECTOR_LAPLACE)
     kernel = engine.kernel("direct", "direct_sum", real="double", pair="pair/laplace")
-    launch = engine.prepare(TeamPolicy(one, nt // 128), kernel, xt=xt, src=src, u=u, nt=nt, ns=ns, chunk=128, tiny=0.0)
+    launch = engine.prepare(
+        TeamPolicy(serial, nt // 128), kernel, xt=xt, src=src, u=u, nt=nt, ns=ns, chunk=128, tiny=0.0
+    )
     measures = [clock(lambda: handwritten.call(hand, xt, nt, src, ns, by_hand)), clock(launch.run)]
-    written, own = turns(measures, SHORT * asked.repeat)
+    reference_times, times = turns(measures, SHORT * args.repeat)
     if not np.allclose(u[0], by_hand, rtol=1e-12):
         raise RuntimeError("the direct sum and the loop written by hand disagree")
-    pairs, about = nt * ns / 1e9, {"n": nt, "threads": 1}
-    rows = [row("Laplace, all pairs, by hand (vector types)", written, pairs, "G pairs", **about)]
-    rows.append(row("Laplace, all pairs, parki (1 thread)", own, pairs, "G pairs", rows[0], **about))
-    return rows + [made for name in handwritten.SCALAR for made in near(name, min(asked.n, MOST_NEAR), asked.repeat)]
+    pairs, details = nt * ns / 1e9, {"n": nt, "threads": 1}
+    rows = [row("Laplace, all pairs, by hand (vector types)", reference_times, pairs, "G pairs", **details)]
+    rows.append(row("Laplace, all pairs, parki (1 thread)", times, pairs, "G pairs", rows[0], **details))
+    return rows + [r for name in handwritten.SCALAR for r in near(name, min(args.n, MOST_NEAR), args.repeat)]
 
 
 def near(kernel: str, n: int, repeat: int) -> list[Row]:
     """Time a near field at 1e-9 with 224 sources per rc³ against a scalar literal loop, on one thread."""
     tolerance, crowd = NEAR
     run, pairs = near_field(kernel, n, tolerance, crowd)
-    literal, _, some = scalar_near(kernel, n, tolerance, crowd)
-    by_hand, own = turns([clock(literal), clock(run)], repeat)
-    about = {"n": n, "tolerance": tolerance, "threads": 1}
+    literal, _, sample_size = scalar_near(kernel, n, tolerance, crowd)
+    by_hand, times = turns([clock(literal), clock(run)], repeat)
+    details = {"n": n, "tolerance": tolerance, "threads": 1}
     name = f"{kernel} near field {tolerance:g}"
-    rows = [row(f"{name}, scalar, erfc and exp", by_hand, pairs * some / n, "G useful", **about)]
-    return [*rows, row(f"{name}, parki (1 thread)", own, pairs, "G useful", rows[0], **about)]
+    rows = [row(f"{name}, scalar, erfc and exp", by_hand, pairs * sample_size / n, "G useful", **details)]
+    return [*rows, row(f"{name}, parki (1 thread)", times, pairs, "G useful", rows[0], **details)]
 
 
 def near_field(kernel: str, n: int, tolerance: float, crowd: float) -> tuple[Callable[[], object], float]:
@@ -79,52 +81,52 @@ def scalar_near(
     x, dens, normals = cloud(n)
     p = choose.parameters(Question(kernel, CUBE, n, n, tolerance, split="gaussian", cell_size=crowd))
     grid = CellGrid(p.box, tuple(int(side / p.rc) for side in p.box))
-    packed = np.concatenate([np.atleast_2d(a) for a in strengths(kernel, dens, normals)])
-    cells, src = sorted_sources(kernel, x, packed, p, Space("Serial"), grid)
-    some = max(1, n // 10)
-    targets = np.ascontiguousarray(cells.points.T[:some])
-    u, shape, box = np.empty((some, KERNELS[kernel].result)), np.array(grid.shape, np.int32), np.array(p.box)
+    rows_of_sources = np.concatenate([np.atleast_2d(a) for a in strengths(kernel, dens, normals)])
+    cells, src = sorted_sources(kernel, x, rows_of_sources, p, Space("Serial"), grid)
+    sample_size = max(1, n // 10)
+    targets = np.ascontiguousarray(cells.points.T[:sample_size])
+    u, shape, box = np.empty((sample_size, KERNELS[kernel].result)), np.array(grid.shape, np.int32), np.array(p.box)
     run = handwritten.compiled(f"bench_scalar_{kernel}", handwritten.SCALAR[kernel])
 
     def literal() -> None:
-        handwritten.call(run, targets, src, cells.begin, shape, box, p.rc, p.xi, some, u)
+        handwritten.call(run, targets, src, cells.begin, shape, box, p.rc, p.xi, sample_size, u)
 
-    return literal, (cells.order[:some], u), some
+    return literal, (cells.order[:sample_size], u), sample_size
 
 
-def p2g(asked: argparse.Namespace, space: Space) -> list[Row]:
+def p2g(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the spreading of two real components against finufft's complex one, on one thread."""
-    return grid_rows(asked, "P2G", 1)
+    return grid_rows(args, "P2G", 1)
 
 
-def g2p(asked: argparse.Namespace, space: Space) -> list[Row]:
+def g2p(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the interpolation of two real components against finufft's complex one, on one thread."""
-    return grid_rows(asked, "G2P", 2)
+    return grid_rows(args, "G2P", 2)
 
 
-def grid_rows(asked: argparse.Namespace, what: str, kind: int) -> list[Row]:
+def grid_rows(args: argparse.Namespace, title: str, kind: int) -> list[Row]:
     """Return the rows for one and for eight grid points per particle."""
     rows: list[Row] = []
-    count, about = asked.n / 1e6, {"n": asked.n, "threads": 1}
+    count, details = args.n / 1e6, {"n": args.n, "threads": 1}
     for per_point, width in itertools.product(DENSITIES, WIDTHS):
-        n = max(round((asked.n * per_point) ** (1 / 3) / 2) * 2, 2 * width)
-        name = f"{what} 2 components, P={width}, {per_point} grid points a particle"
-        runs = [run for run in (peer_grid(asked, n, width, kind), own_grid(what, asked, n, width)) if run]
-        times = turns([clock(run) for run in runs], asked.repeat)
+        n = max(round((args.n * per_point) ** (1 / 3) / 2) * 2, 2 * width)
+        name = f"{title} 2 components, P={width}, {per_point} grid points a particle"
+        runs = [run for run in (peer_grid(args, n, width, kind), own_grid(title, args, n, width)) if run]
+        times = turns([clock(run) for run in runs], args.repeat)
         if len(runs) > 1:
-            rows.append(row(f"{name}: finufft", times[0], count, "M points", **about))
+            rows.append(row(f"{name}: finufft", times[0], count, "M points", **details))
         else:
             rows.append(absent(f"{name}: finufft", "pip install finufft"))
-        other = rows[-1] if len(runs) > 1 else None
-        rows.append(row(f"{name}: parki", times[-1], count, "M points", other, **about))
+        reference = rows[-1] if len(runs) > 1 else None
+        rows.append(row(f"{name}: parki", times[-1], count, "M points", reference, **details))
     return rows
 
 
-def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callable[[], object]:
+def own_grid(title: str, args: argparse.Namespace, n: int, width: int) -> Callable[[], object]:
     """Return a function that runs parki's kernel alone, on points that are sorted already, as in a plan."""
     space = Space("Serial")
-    x, dens, _ = cloud(asked.n)
-    p = choose.parameters(Question("laplace", CUBE, asked.n, asked.n, 1e-6))
+    x, dens, _ = cloud(args.n)
+    p = choose.parameters(Question("laplace", CUBE, args.n, args.n, 1e-6))
     p = replace(
         p,
         kernel=replace(p.kernel, dens=2, result=2, spread=2),
@@ -134,24 +136,24 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callab
         beta=2.3 * width,
         window_degree=width // 2 + 2,
     )
-    cells, packed = sorted_sources(2, x, dens[:2], p, space)
+    cells, rows_of_sources = sorted_sources(2, x, dens[:2], p, space)
     v = variants.choose(space, p.dtype)
     mesh, handles = Mesh(p, n), SortedCellHandles("points", cells.n, cells.grid, p.dtype)
-    grid, rows = mesh.touched(mesh.grid(p, 2, space)), constant("sources as rows", packed)
+    grid, rows = mesh.touched(mesh.grid(p, 2, space)), constant("sources as rows", rows_of_sources)
     points = far.FarPoints(handles, handles, rows, handles.points)
-    gathered = state("result", (2, cells.n), p.far)
+    result = state("result", (2, cells.n), p.far)
     spreading = spread(p, grid, handles, rows, v, 1)
-    steps = spreading if what == "P2G" else [far.interpolation(p, grid, gathered, points, v, space, 1)]
+    steps = spreading if title == "P2G" else [far.interpolation(p, grid, result, points, v, space, 1)]
     return Steps(steps).place(space, handles.arrays(cells)).run
 
 
-def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> Callable[[], object] | None:
+def peer_grid(args: argparse.Namespace, n: int, width: int, kind: int) -> Callable[[], object] | None:
     """Return a function that runs finufft's spreader at the same width, on sorted points; None without finufft."""
     try:
         import finufft
     except ImportError:
         return None
-    x, dens, _ = cloud(asked.n)
+    x, dens, _ = cloud(args.n)
     plan = finufft.Plan(
         kind, (n, n, n), eps=10.0 ** (1 - width), dtype="complex128", nthreads=1, spreadinterponly=1, upsampfac=2.0
     )
@@ -160,23 +162,23 @@ def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> Calla
     return lambda: plan.execute(data)
 
 
-def transforms(asked: argparse.Namespace, space: Space) -> list[Row]:
+def transforms(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time a sum's transforms along each axis there and back by every installed library, against the first.
 
     Two reals along z are one complex number, and the grid lies within margins, as in a sum.
     """
     names = fft.available() if space.kind == "host" else [fft.choose(None, True)]
-    counts = [asked.threads] if asked.threads else sorted({1, spaces.threads()}) if space.kind == "host" else [1]
+    counts = [args.threads] if args.threads else sorted({1, spaces.threads()}) if space.kind == "host" else [1]
     rows: list[Row] = []
-    for m, dtype, threads in itertools.product(sizes(asked.n), ("float64", "float32"), counts):
+    for m, dtype, threads in itertools.product(sizes(args.n), ("float64", "float32"), counts):
         grid = spaces.array_module(space).asarray(np.random.default_rng(1).random((4, m + 8, m + 8, m + 8), dtype))
         box = fft.complexes(grid[:, 4:-4, 4:-4, 4:-4])
         libraries = [fft.library(name, space.kind == "device", threads) for name in names]
         measures = [clock(functools.partial(there_and_back, library, box), space) for library in libraries]
         first = None
-        for name, times in zip(names, turns(measures, asked.repeat), strict=True):
-            what = f"{m}³ {dtype}, {threads} thread{'s' * (threads > 1)}: {name}"
-            rows.append(row(what, times, 7 * m**3 / 1e6, "M points", first, n=m, threads=threads))
+        for name, times in zip(names, turns(measures, args.repeat), strict=True):
+            title = f"{m}³ {dtype}, {threads} thread{'s' * (threads > 1)}: {name}"
+            rows.append(row(title, times, 7 * m**3 / 1e6, "M points", first, n=m, threads=threads))
             first = first or rows[-1]
     return rows
 
@@ -196,10 +198,10 @@ def there_and_back(library: fft.Library, box: Array) -> None:
     box *= 1.0 / box[0].size
 
 
-def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
+def compare_variants(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time every variant of P2P, P2G and G2P of stokes_comb, the kernels alone, against the default variant."""
-    x, dens, normals = on(space, cloud(asked.n))
-    options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space, "return_walltime": True}
+    x, dens, normals = on(space, cloud(args.n))
+    options = {"box": CUBE, "tolerance": args.tolerance, "execution_space": space, "return_walltime": True}
     rows: list[Row] = []
     for kernel in ("p2p", "p2g", "g2p"):
         default = variants.defaults(space)[kernel]
@@ -211,18 +213,18 @@ def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
             return getattr(plan.walltime, phase)["kernel"]
 
         first = None
-        found = turns([functools.partial(alone, plan) for plan in plans], asked.repeat)
-        for name, times in zip(names, found, strict=True):
-            what = f"{kernel.upper()} {name}, N = {asked.n:,}, {asked.tolerance:g}"
-            rows.append(row(what, times, asked.n / 1e6, "M particles", first))
+        times_of_plans = turns([functools.partial(alone, plan) for plan in plans], args.repeat)
+        for name, times in zip(names, times_of_plans, strict=True):
+            title = f"{kernel.upper()} {name}, N = {args.n:,}, {args.tolerance:g}"
+            rows.append(row(title, times, args.n / 1e6, "M particles", first))
             first = first or rows[-1]
     return rows
 
 
 def sorted_sources(
-    kernel: str | int, x: Array, packed: Array, p: params.Parameters, space: Space, grid: CellGrid | None = None
+    kernel: str | int, x: Array, rows: Array, p: params.Parameters, space: Space, grid: CellGrid | None = None
 ) -> tuple[SortedCells, np.ndarray]:
     """Return a cell list, and the sources in its order for a kernel, given by its name or number of strengths."""
     cells = SortedCells(x, grid or CellGrid.for_points(p.box, x.shape[1], p.rc), space)
     components = KERNELS[kernel].strengths if isinstance(kernel, str) else kernel
-    return cells, np.ascontiguousarray(np.concatenate([x, packed[:components]])[:, cells.order].T)
+    return cells, np.ascontiguousarray(np.concatenate([x, rows[:components]])[:, cells.order].T)

@@ -23,55 +23,55 @@ LIMITED = (TreecodeCase("coulomb", "pc", 8), TreecodeCase("yukawa", "pc", 8))
 ALONE = {"pp": "ranges", "pc": "grids"}  # phase of these cases → the only kernel in it
 
 
-def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
+def rooflines(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time phases against the machine's roofline; `ratio` is the share of it that is reached.
 
     Phases of three Ewald sums are timed without packing and sorting back, and their work is counted from the cells that
     the points are in.  Of treecodes, PP and PC in double precision are timed, where there are any.
     """
-    space, machine = host(asked, space)
-    return [*_of_ewald(asked, space, machine), *of_treecodes(asked, space, machine)]
+    space, machine = host(args, space)
+    return [*_of_ewald(args, space, machine), *of_treecodes(args, space, machine)]
 
 
-def _of_ewald(asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
-    problems = [ModelProblem(kernel, 1, asked.tolerance) for kernel in KERNELS]
-    sums = [made(problem, asked.n, space) for problem in problems]
-    turns([partial(it.once, whole=False) for it in sums], asked.repeat)
+def _of_ewald(args: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+    problems = [ModelProblem(kernel, 1, args.tolerance) for kernel in KERNELS]
+    sums = [made(problem, args.n, space) for problem in problems]
+    turns([partial(timed_plan.once, whole=False) for timed_plan in sums], args.repeat)
     rows: list[Row] = []
-    for problem, it in zip(problems, sums, strict=True):
-        plan, points = it.plan, it.plan.structure.points
-        found = ewald_work.count(plan.chosen.parameters, plan.chosen.variants, points.targets, points.sources)
+    for problem, timed_plan in zip(problems, sums, strict=True):
+        plan, points = timed_plan.plan, timed_plan.plan.structure.points
+        counts_of_sum = ewald_work.count(plan.chosen.parameters, plan.chosen.variants, points.targets, points.sources)
         for name in Machine.PHASES:
-            counts = found.counts[name]
-            limit, done = bound(plan, name, counts, machine), (asked.n / 1e6, "M particles")
-            rows.append(_row(problem.kernel, name, it.times((name,)), done, counts, limit))
+            counts = counts_of_sum.counts[name]
+            limit, amount = bound(plan, name, counts, machine), (args.n / 1e6, "M particles")
+            rows.append(_row(problem.kernel, name, timed_plan.times((name,)), amount, counts, limit))
     return [r | {"threads": workers(space)} for r in rows]
 
 
-def of_treecodes(asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+def of_treecodes(args: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
     """Return the rows of treecodes."""
     rows: list[Row] = []
     for case in LIMITED:
-        points = trees.cloud(asked.n)
-        plan, runs = trees.phases_of(case, *points, space, asked.repeat, far_precision="double")
-        found = work.counts(plan.structure, plan.parameters, machine)
+        points = trees.cloud(args.n)
+        plan, runs = trees.phases_of(case, *points, space, args.repeat, far_precision="double")
+        counts = work.counts(plan.structure, plan.parameters, machine)
         for phase, name in ALONE.items():
-            if found[phase].amount:
-                limit = roofline.time(found[phase], machine, "float64", min(workers(space), machine.units))
-                done = plan.walltime.pairs[phase] / 1e9, "G pairs"
-                rows.append(_row(case.kernel, name, [run[phase] for run in runs], done, found[phase], limit))
+            if counts[phase].amount:
+                limit = roofline.time(counts[phase], machine, "float64", min(workers(space), machine.units))
+                amount = plan.walltime.pairs[phase] / 1e9, "G pairs"
+                rows.append(_row(case.kernel, name, [run[phase] for run in runs], amount, counts[phase], limit))
     return [r | {"threads": workers(space)} for r in rows]
 
 
 def _row(
-    kernel: str, phase: str, times: Sequence[float], done: tuple[float, str], counts: Counts, limit: Bound
+    kernel: str, phase: str, times: Sequence[float], amount: tuple[float, str], counts: Counts, limit: Bound
 ) -> Row:  # fmt: skip
     """Return the row of a phase that does some units of work, beside its limit."""
     level = limit.by if limit.by in counts.bytes else "dram"
-    about = {"phase": phase, "kernel": kernel, "by": limit.by, "level": level}
-    about |= {"limit": limit.seconds, "flops": counts.flops / min(times)}
-    about |= {"bandwidth": counts.bytes.get(level, 0.0) / min(times), "ratio": limit.seconds / min(times)}
-    return row(f"{kernel}, {phase}", times, *done, against=f"{kernel}, {phase}: its limit", **about)
+    details = {"phase": phase, "kernel": kernel, "by": limit.by, "level": level}
+    details |= {"limit": limit.seconds, "flops": counts.flops / min(times)}
+    details |= {"bandwidth": counts.bytes.get(level, 0.0) / min(times), "ratio": limit.seconds / min(times)}
+    return row(f"{kernel}, {phase}", times, *amount, against=f"{kernel}, {phase}: its limit", **details)
 
 
 def rooflines_table(rows: Sequence[Row]) -> str:
@@ -82,8 +82,8 @@ def rooflines_table(rows: Sequence[Row]) -> str:
     title = f"{'share of the roofline':<24}{'time':>11}{'limit':>11}{'Gop/s':>8}{'GB/s':>15}"
     lines = [f"{title}   {'limited by':<12}{'share':>5}"]
     for r in rows:
-        wanted = f"   wanted {WANTED[r['phase']]:.0%}" if r["phase"] in WANTED else ""
+        target = f"   wanted {WANTED[r['phase']]:.0%}" if r["phase"] in WANTED else ""
         figures = f"{1e3 * r['seconds']:>8.2f} ms{1e3 * r['limit']:>8.2f} ms{1e-9 * r['flops']:>8.1f}"
         memory = f"{1e-9 * r['bandwidth']:>7.1f} of {r['level']:<5}"
-        lines.append(f"{r['what']:<24}{figures}{memory}   {r['by']:<12}{r['ratio']:>5.0%}{wanted}")
+        lines.append(f"{r['what']:<24}{figures}{memory}   {r['by']:<12}{r['ratio']:>5.0%}{target}")
     return "\n".join(lines)

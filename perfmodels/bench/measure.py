@@ -16,10 +16,10 @@ Row = dict[str, Any]
 CUBE = (1.0, 1.0, 1.0)  # the box of most sums
 
 
-def asked_space(asked: argparse.Namespace) -> Space:
+def asked_space(args: argparse.Namespace) -> Space:
     """Return the space that a command is asked for, with the threads that it is asked for."""
-    space = spaces.get(asked.space)
-    return replace(space, threads=asked.threads) if asked.threads else space
+    space = spaces.get(args.space)
+    return replace(space, threads=args.threads) if args.threads else space
 
 
 def clock(run: Callable[[], object], space: Space | None = None) -> Callable[[], float]:
@@ -27,11 +27,11 @@ def clock(run: Callable[[], object], space: Space | None = None) -> Callable[[],
     device = spaces.array_module(space).cuda.Device() if space and space.kind == "device" else None
 
     def measure() -> float:
-        began = time.perf_counter()
+        start = time.perf_counter()
         run()
         if device is not None:
             device.synchronize()
-        return time.perf_counter() - began
+        return time.perf_counter() - start
 
     return measure
 
@@ -42,24 +42,32 @@ def turns(measures: Sequence[Callable[[], float]], repeat: int, warm: bool = Tru
     They take turns, first, second, …, first, second, …, so that slow times of the machine affect all alike; with `warm`
     after one turn that does not count.
     """
-    found = [[measure() for measure in measures] for _ in range(repeat + warm)]
-    return [list(times) for times in zip(*found[warm:], strict=True)]
+    rounds = [[measure() for measure in measures] for _ in range(repeat + warm)]
+    return [list(times) for times in zip(*rounds[warm:], strict=True)]
 
 
-def row(what: str, times: Sequence[float], count: float, unit: str, other: Row | None = None, **about: Any) -> Row:
-    """Return one measurement: `count` units in the least of `times`; against `other` the ratio of the rates.
+def row(
+    title: str, times: Sequence[float], count: float, unit: str, reference: Row | None = None, **details: Any
+) -> Row:
+    """Return one measurement: `count` units in the least of `times`; against `reference` the ratio of the rates.
 
-    `about` describes the measurement: n, tolerance, threads, error and values that a plot needs.
+    `details` describes the measurement: n, tolerance, threads, error and values that a plot needs.
     """
-    made = {"what": what, "seconds": min(times), "times": list(times), "rate": count / min(times), "unit": f"{unit}/s"}
-    if other is not None:
-        made |= {"ratio": made["rate"] / other["rate"], "against": other["what"]}
-    return made | about
+    result = {
+        "what": title,
+        "seconds": min(times),
+        "times": list(times),
+        "rate": count / min(times),
+        "unit": f"{unit}/s",
+    }
+    if reference is not None:
+        result |= {"ratio": result["rate"] / reference["rate"], "against": reference["what"]}
+    return result | details
 
 
-def absent(what: str, advice: str) -> Row:
+def absent(title: str, advice: str) -> Row:
     """Return a row that was not measured, and advice on how to measure it."""
-    return {"what": what, "absent": advice}
+    return {"what": title, "absent": advice}
 
 
 def spread(times: Sequence[float]) -> float:
@@ -87,11 +95,13 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def apart(other: str, what: str) -> tuple[str, str, str]:
+def apart(other_title: str, title: str) -> tuple[str, str, str]:
     """Return the part that two names share before a colon or a comma, and the rest of each."""
-    ends = [k for k in range(2, len(other)) if other[:k] == what[:k] and other[k - 2 : k] in (": ", ", ")]
+    ends = [
+        k for k in range(2, len(other_title)) if other_title[:k] == title[:k] and other_title[k - 2 : k] in (": ", ", ")
+    ]
     end = max(ends, default=0)
-    return other[: max(end - 2, 0)], other[end:], what[end:]
+    return other_title[: max(end - 2, 0)], other_title[end:], title[end:]
 
 
 def cloud(n: int, seed: int | tuple[int, ...] = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -38,7 +38,7 @@ class Turns:
 
     @classmethod
     def of(
-        cls, comm: Comm, many: Steps, one: Steps, space: Space, repeat: int, counts: Callable[[], CallCounts]
+        cls, comm: Comm, steps: Steps, steps_alone: Steps, space: Space, repeat: int, counts: Callable[[], CallCounts]
     ) -> Turns:  # fmt: skip
         """Return the times of `repeat` turns: collective.
 
@@ -52,15 +52,15 @@ class Turns:
         counts : callable
             Returns the counts of the last call over ranks.
         """
-        found = cls({name: [] for name in many}, {name: [] for name in one})
+        result = cls({name: [] for name in steps}, {name: [] for name in steps_alone})
         for turn in range(1 + repeat):
-            for name, step in many.items():
-                spent = slowest(comm, clock(step, space))
-                found.many[name] += [spent] * (turn > 0)
-            found.counts += [counts()] * (turn > 0)
-            for name, seconds in alone(comm, {name: clock(step, space) for name, step in one.items()}).items():
-                found.one[name] += [seconds] * (turn > 0)
-        return found
+            for name, step in steps.items():
+                elapsed = slowest(comm, clock(step, space))
+                result.many[name] += [elapsed] * (turn > 0)
+            result.counts += [counts()] * (turn > 0)
+            for name, seconds in alone(comm, {name: clock(step, space) for name, step in steps_alone.items()}).items():
+                result.one[name] += [seconds] * (turn > 0)
+        return result
 
     def together(self, name: str, *steps: str) -> None:
         """Add a step by this name whose times are the sums of several others'."""
@@ -72,11 +72,15 @@ class Turns:
         """Counts of this rank's part of the fastest call over ranks."""
         return self.counts[int(np.argmin(self.many["call"]))]
 
-    def rows(self, step: str, n: int, titles: tuple[str, str], **about: object) -> list[Row]:
+    def rows(self, step: str, n: int, titles: tuple[str, str], **details: object) -> list[Row]:
         """Return the rows of a step by one process and over ranks, for n particles, with these titles."""
-        one, count, unit = self.one.get(step), n / 1e6, "M particles"
-        first = absent(titles[0], f"more than {ALONE:,} particles") if one is None else row(titles[0], one, count, unit)
-        return [first, row(titles[1], self.many[step], count, unit, first if one else None, **about)]
+        times_alone, count, unit = self.one.get(step), n / 1e6, "M particles"
+        first = (
+            absent(titles[0], f"more than {ALONE:,} particles")
+            if times_alone is None
+            else row(titles[0], times_alone, count, unit)
+        )
+        return [first, row(titles[1], self.many[step], count, unit, first if times_alone else None, **details)]
 
 
 def alone(comm: Comm, steps: Mapping[str, Callable[[], float]]) -> dict[str, float]:
@@ -91,9 +95,9 @@ def alone(comm: Comm, steps: Mapping[str, Callable[[], float]]) -> dict[str, flo
 def slowest(comm: Comm, run: Callable[[], float]) -> float:
     """Return the seconds of a step that all ranks begin together, until the last one has ended."""
     comm.barrier()
-    began = time.perf_counter()
+    start = time.perf_counter()
     run()
-    return float(comm.allreduce(time.perf_counter() - began, "max"))
+    return float(comm.allreduce(time.perf_counter() - start, "max"))
 
 
 def counted(n: int, noun: str) -> str:

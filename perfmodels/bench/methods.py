@@ -23,11 +23,11 @@ SAMPLE = 200  # targets at which errors are measured
 TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
 MOST_DIRECT = 30_000  # points up to which all pairs are summed
 PLANS: dict[str, Callable[..., Plan]] = {
-    "ewald": lambda *given, **options: parki.ewald.plan(*given, box=CUBE, **options),
-    "bldtt": lambda *given, **options: parki.treecode.plan(*given, method="dual", **options),
-    "bltc": lambda *given, **options: parki.treecode.plan(*given, method="pc", **options),
-    "kifmm": lambda *given, **options: parki.fmm.plan(*given, method="kifmm", **options),
-    "direct": lambda *given, tolerance, **options: parki.direct.plan(*given, **options),
+    "ewald": lambda *arguments, **options: parki.ewald.plan(*arguments, box=CUBE, **options),
+    "bldtt": lambda *arguments, **options: parki.treecode.plan(*arguments, method="dual", **options),
+    "bltc": lambda *arguments, **options: parki.treecode.plan(*arguments, method="pc", **options),
+    "kifmm": lambda *arguments, **options: parki.fmm.plan(*arguments, method="kifmm", **options),
+    "direct": lambda *arguments, tolerance, **options: parki.direct.plan(*arguments, **options),
 }
 
 
@@ -71,9 +71,9 @@ DIRECT = MethodSum("direct", "coulomb")
 class PlanRuns:
     """Runs of one sum: seconds of a plan and its first call, of the next call, and of the phases of the first."""
 
-    def __init__(self, one: MethodSum, n: int, tolerance: float, space: Space, **options: Any) -> None:
-        self.space, (x, self.given) = space, one.given(n, space)
-        self.make = functools.partial(one.plan, x, tolerance, space, **options)
+    def __init__(self, method_sum: MethodSum, n: int, tolerance: float, space: Space, **options: Any) -> None:
+        self.space, (x, self.given) = space, method_sum.given(n, space)
+        self.make = functools.partial(method_sum.plan, x, tolerance, space, **options)
         self.plan: Plan | None = None
         self.again: list[float] = []
         self.phases: list[dict[str, float]] = []
@@ -98,7 +98,7 @@ class PlanRuns:
         return self.plan.error(SAMPLE, density=density, normals=normals[0] if normals else None).value
 
 
-def chosen(asked: argparse.Namespace, known: tuple[MethodSum, ...]) -> list[MethodSum]:
+def chosen(args: argparse.Namespace, method_sums: tuple[MethodSum, ...]) -> list[MethodSum]:
     """Return the sums that --only names, or all without --only.
 
     Raises
@@ -106,97 +106,99 @@ def chosen(asked: argparse.Namespace, known: tuple[MethodSum, ...]) -> list[Meth
     ValueError
         For a name that no sum has.
     """
-    names, only = [str(one) for one in known], getattr(asked, "only", None)
-    for name in only or ():
+    names, names_asked = [str(method_sum) for method_sum in method_sums], getattr(args, "only", None)
+    for name in names_asked or ():
         if name not in names:
             raise ValueError(f"--only is {name!r}; expected some of {', '.join(names)}.")
-    return [one for one in known if not only or str(one) in only]
+    return [method_sum for method_sum in method_sums if not names_asked or str(method_sum) in names_asked]
 
 
-def accuracy(asked: argparse.Namespace, space: Space) -> list[Row]:
+def accuracy(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the sums for tolerances from 1e-3 down to --tolerance, by factors of 100, and measure their errors."""
-    tolerances = [tolerance for tolerance in TOLERANCES if tolerance >= asked.tolerance] or [asked.tolerance]
+    tolerances = [tolerance for tolerance in TOLERANCES if tolerance >= args.tolerance] or [args.tolerance]
     rows: list[Row] = []
-    for one in chosen(asked, TOLERANT):
+    for method_sum in chosen(args, TOLERANT):
         for tolerance in tolerances:
-            run = PlanRuns(one, asked.n, tolerance, space)
-            [times] = turns([run], asked.repeat)  # not in turns with the next sum, whose operators would evict these
-            rows += _both(one, run, times, n=asked.n, tolerance=tolerance, error=run.error())
+            run = PlanRuns(method_sum, args.n, tolerance, space)
+            [times] = turns([run], args.repeat)  # not in turns with the next sum, whose operators would evict these
+            rows += _both(method_sum, run, times, n=args.n, tolerance=tolerance, error=run.error())
     return rows
 
 
-def growth(asked: argparse.Namespace, space: Space) -> list[Row]:
+def growth(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the sums for N from 10⁴ to --n, by factors of about three; all pairs only up to `MOST_DIRECT`.
 
     Rates are compared with that of the smallest N.
     """
     rows: list[Row] = []
-    for one in chosen(asked, (*TOLERANT, DIRECT)):
+    for method_sum in chosen(args, (*TOLERANT, DIRECT)):
         first: list[Row] = []
-        for n in numbers(asked.n):
-            if one == DIRECT and n > MOST_DIRECT:
+        for n in numbers(args.n):
+            if method_sum == DIRECT and n > MOST_DIRECT:
                 continue
-            run = PlanRuns(one, n, asked.tolerance, space)
+            run = PlanRuns(method_sum, n, args.tolerance, space)
             # The largest N needs no turn to warm up: smaller ones have compiled its kernels.
-            [times] = turns([run], asked.repeat, warm=n < asked.n or not first)
-            rows += _both(one, run, times, first, n=n, tolerance=asked.tolerance)
+            [times] = turns([run], args.repeat, warm=n < args.n or not first)
+            rows += _both(method_sum, run, times, first, n=n, tolerance=args.tolerance)
             first = first or rows[-2:]
     return rows
 
 
-def _both(one: MethodSum, run: PlanRuns, times: list[float], first: list[Row] | None = None, **about: Any) -> list[Row]:
+def _both(
+    method_sum: MethodSum, run: PlanRuns, times: list[float], first: list[Row] | None = None, **details: Any
+) -> list[Row]:
     """Return the rows of a plan with its first call, and of its next call, against those of `first`."""
     assert run.plan is not None
-    name, count = f"{one}, N = {about['n']:,}, {about['tolerance']:g}", about["n"] / 1e6
-    about |= {"series": str(one), "memory": run.plan.memory}
-    found = {"plan and call": times, "call again": run.again[-len(times) :]}
-    others = first or (None, None)
+    name, count = f"{method_sum}, N = {details['n']:,}, {details['tolerance']:g}", details["n"] / 1e6
+    details |= {"series": str(method_sum), "memory": run.plan.memory}
+    times_of_parts = {"plan and call": times, "call again": run.again[-len(times) :]}
+    references = first or (None, None)
     return [
-        row(f"{name}: {part}", seconds, count, "M particles", other, part=part, **about)
-        for (part, seconds), other in zip(found.items(), others, strict=True)
+        row(f"{name}: {part}", seconds, count, "M particles", reference, part=part, **details)
+        for (part, seconds), reference in zip(times_of_parts.items(), references, strict=True)
     ]
 
 
-def phases(asked: argparse.Namespace, space: Space) -> list[Row]:
+def phases(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the phases of a plan and its first call; the last rows are the rest of the time, and the whole.
 
     The choice of parameters takes most of the rest.
     """
     rows: list[Row] = []
-    for one in chosen(asked, TOLERANT):
-        timed = {"return_walltime": True} if one.method == "ewald" else {}
-        run = PlanRuns(one, asked.n, asked.tolerance, space, **timed)
-        [whole] = turns([run], asked.repeat)
+    for method_sum in chosen(args, TOLERANT):
+        options = {"return_walltime": True} if method_sum.method == "ewald" else {}
+        run = PlanRuns(method_sum, args.n, args.tolerance, space, **options)
+        [durations] = turns([run], args.repeat)
         assert run.plan is not None
-        walltime, counted = run.plan.walltime, run.phases[-len(whole) :]
+        walltime, phases_of_runs = run.plan.walltime, run.phases[-len(durations) :]
         titles = {name: title for name, title in walltime.phases.items() if "." not in name}
         titles.pop(walltime.whole_phase or "", None)
-        parts = {title: [found[name] for found in counted] for name, title in titles.items()}
-        spent = [sum(times) for times in zip(*parts.values(), strict=True)]
-        parts["other"] = [all_ - known for all_, known in zip(whole, spent, strict=True)]
-        parts["plan and call"] = whole
-        about = {"n": asked.n, "tolerance": asked.tolerance, "series": str(one)}
+        parts = {title: [run_phases[name] for run_phases in phases_of_runs] for name, title in titles.items()}
+        totals = [sum(times) for times in zip(*parts.values(), strict=True)]
+        parts["other"] = [all_ - total for all_, total in zip(durations, totals, strict=True)]
+        parts["plan and call"] = durations
+        details = {"n": args.n, "tolerance": args.tolerance, "series": str(method_sum)}
         rows += [
-            row(f"{one}: {part}", times, asked.n / 1e6, "M particles", part=part, **about)
+            row(f"{method_sum}: {part}", times, args.n / 1e6, "M particles", part=part, **details)
             for part, times in parts.items()
             if min(times) > 0
         ]
     return rows
 
 
-def threads(asked: argparse.Namespace, space: Space) -> list[Row]:
+def threads(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time a plan's further calls on 1, 2, 4, … threads, up to the number that is available or asked for."""
-    most, rows = workers(space), []
-    counts = sorted({most, *(2**k for k in range(most.bit_length()) if 2**k <= most)})
-    for one in chosen(asked, (*TOLERANT, DIRECT)):
-        n = min(asked.n, MOST_DIRECT) if one == DIRECT else asked.n
-        x, given = one.given(n, space)
-        plans = [one.plan(x, asked.tolerance, replace(space, threads=count)) for count in counts]
-        found = turns([clock(functools.partial(plan, *given), space) for plan in plans], asked.repeat)
+    available, rows = workers(space), []
+    counts = sorted({available, *(2**k for k in range(available.bit_length()) if 2**k <= available)})
+    for method_sum in chosen(args, (*TOLERANT, DIRECT)):
+        n = min(args.n, MOST_DIRECT) if method_sum == DIRECT else args.n
+        x, arguments = method_sum.given(n, space)
+        plans = [method_sum.plan(x, args.tolerance, replace(space, threads=count)) for count in counts]
+        times_of_plans = turns([clock(functools.partial(plan, *arguments), space) for plan in plans], args.repeat)
         first: Row | None = None
-        for count, times in zip(counts, found, strict=True):
-            about = {"n": n, "threads": count, "series": str(one)}
-            name = f"{one}, N = {n:,}, {asked.tolerance:g}: {count} thread{'s' * (count > 1)}"
-            rows.append(row(name, times, n / 1e6, "M particles", first, **about))
+        for count, times in zip(counts, times_of_plans, strict=True):
+            details = {"n": n, "threads": count, "series": str(method_sum)}
+            name = f"{method_sum}, N = {n:,}, {args.tolerance:g}: {count} thread{'s' * (count > 1)}"
+            rows.append(row(name, times, n / 1e6, "M particles", first, **details))
             first = first or rows[-1]
     return rows

@@ -118,21 +118,21 @@ class Probe:
         """Amount per second."""
         return self.amount / self.seconds
 
-    def plan(self, least: float = LEAST) -> None:
+    def plan(self, duration: float = LEAST) -> None:
         """Find the number of turns that last long enough; a pause of the system in one of three runs does not count."""
         while True:
-            spent = min(self.once() for _ in range(3))
-            if spent >= 0.5 * least or self.turns >= 1 << 24:
+            seconds = min(self.once() for _ in range(3))
+            if seconds >= 0.5 * duration or self.turns >= 1 << 24:
                 return
-            self.turns = max(2 * self.turns, int(self.turns * least / max(spent, 1e-7)))
+            self.turns = max(2 * self.turns, int(self.turns * duration / max(seconds, 1e-7)))
 
     def once(self) -> float:
         """Measure once more and return the seconds that passed."""
-        began = self.clock()
+        start = self.clock()
         self.run(self.turns)
-        spent = max(self.clock() - began, 1e-9)
-        self.seconds = min(self.seconds, spent / self.turns)
-        return spent
+        seconds = max(self.clock() - start, 1e-9)
+        self.seconds = min(self.seconds, seconds / self.turns)
+        return seconds
 
 
 def arithmetic(dtype: str, lanes: int) -> list[Probe]:
@@ -144,14 +144,14 @@ def arithmetic(dtype: str, lanes: int) -> list[Probe]:
     function = handwritten.compiled(f"calibrate_{dtype}", source)
     chain, array = np.full(16, 1e-30, dtype), _aligned(2 * LENGTH, dtype)
     chain[0], chain[2:14], array[:LENGTH] = 1.0, 1.0, np.linspace(1e-3, 7.0, LENGTH)
-    found = []
+    probes = []
     for n, name in enumerate((*CHAINS, *ARRAYS)):
         amount = float(LENGTH)
         if name in CHAINS:
             amount = float((2 if name in ("compare", "integer") else 1) * STEPS * CHAIN_LENGTH * lanes)
         data = chain if name in CHAINS else array
-        found.append(Probe((dtype, name), _call(function, n, data), amount, data=data))
-    return found
+        probes.append(Probe((dtype, name), _call(function, n, data), amount, data=data))
+    return probes
 
 
 def memory(threads: int) -> list[Probe]:
@@ -162,19 +162,19 @@ def memory(threads: int) -> list[Probe]:
     bytes_of = {"l1": sizes["l1"] // 2, "l2": min(sizes["l2"] // 2, 8 * sizes["l1"])}
     bytes_of["l3"] = min(max(4 * sizes["l2"], 2 << 20), max(sizes["l3"] // 4, 2 * sizes["l2"]))
     bytes_of["dram"] = min(4 * last, MOST)
-    found = []
+    probes = []
     for level, size in bytes_of.items():
         data = _aligned(size // 8, "float64")
-        found.append(Probe(("bandwidth", level), _call(function, STREAM, data, data.size), 3.0 * data.nbytes))
+        probes.append(Probe(("bandwidth", level), _call(function, STREAM, data, data.size), 3.0 * data.nbytes))
     if threads > 1:
         share = data.size // threads // 64 * 64
         parts = [data[k * share : (k + 1) * share] for k in range(threads)]
         runs = [_call(function, STREAM, part, part.size) for part in parts]
         run = functools.partial(together, runs)
-        found.append(Probe(("bandwidth", "dram_all"), run, 24.0 * share * threads, perf_counter))
-    some = _aligned(LENGTH, "float64")
-    found.append(Probe(("atomics",), _call(function, ATOMICS, some, LENGTH), float(LENGTH)))
-    return found
+        probes.append(Probe(("bandwidth", "dram_all"), run, 24.0 * share * threads, perf_counter))
+    numbers = _aligned(LENGTH, "float64")
+    probes.append(Probe(("atomics",), _call(function, ATOMICS, numbers, LENGTH), float(LENGTH)))
+    return probes
 
 
 def everywhere(probe: Probe, threads: int) -> Probe:
@@ -185,23 +185,23 @@ def everywhere(probe: Probe, threads: int) -> Probe:
 
 def caches() -> dict[str, int]:
     """Return the bytes of the first three levels of data caches, as the system says or as is usual."""
-    found = dict(FALLBACK)
+    sizes = dict(FALLBACK)
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         try:
             kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
         except OSError:
             continue
         unit = {"K": 10, "M": 20, "G": 30}.get(size[-1:], 0)
-        if kind != "Instruction" and f"l{level}" in found and size.rstrip("KMG").isdecimal():
-            found[f"l{level}"] = int(size.rstrip("KMG")) << unit
-    return found
+        if kind != "Instruction" and f"l{level}" in sizes and size.rstrip("KMG").isdecimal():
+            sizes[f"l{level}"] = int(size.rstrip("KMG")) << unit
+    return sizes
 
 
 def _aligned(size: int, dtype: str) -> np.ndarray:
     """Return an array of ones that begins with a cache line, so that vectors do not cross lines."""
-    whole = np.ones(size + 64, dtype)
-    at = -whole.ctypes.data % 64 // whole.itemsize
-    return whole[at : at + size]
+    array = np.ones(size + 64, dtype)
+    offset = -array.ctypes.data % 64 // array.itemsize
+    return array[offset : offset + size]
 
 
 def _call(function: ctypes._CFuncPtr, which: int, data: np.ndarray, *counts: int) -> Callable[[int], None]:

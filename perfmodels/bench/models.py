@@ -48,15 +48,15 @@ class ModelProblem:
     dtype: str = "float64"
     filled: float = 1.0
 
-    def n(self, most: int) -> int:
+    def n(self, largest: int) -> int:
         """Return the number of points."""
-        return max(1, round(self.share * most))
+        return max(1, round(self.share * largest))
 
-    def name(self, most: int) -> str:
+    def name(self, largest: int) -> str:
         """Return a short description of the problem."""
-        more = [f"periodic in {'xyz'[: self.periodicity]}"] * (self.periodicity < 3)
-        more += [self.dtype] * (self.dtype != "float64") + ["half of the box empty"] * (self.filled < 1)
-        return ", ".join((self.kernel, f"{self.n(most):,}", f"{self.tolerance:g}", *more))
+        words = [f"periodic in {'xyz'[: self.periodicity]}"] * (self.periodicity < 3)
+        words += [self.dtype] * (self.dtype != "float64") + ["half of the box empty"] * (self.filled < 1)
+        return ", ".join((self.kernel, f"{self.n(largest):,}", f"{self.tolerance:g}", *words))
 
 
 PROBLEMS = (
@@ -88,8 +88,8 @@ class TimedPlan:
         """Run once more and return the seconds of all phases, with packing and sorting back if `whole`."""
         times, (dens, *normals) = PhaseTimes(TITLES, clock=self.clock), self.given
         out = np.empty((1, self.plan.kernel.result, self.plan.n_targets), self.plan.dtype)
-        given = dens.reshape(1, -1, dens.shape[-1]), *(normals or [None])
-        self.plan.sums[1].run(*given, out, times)
+        arguments = dens.reshape(1, -1, dens.shape[-1]), *(normals or [None])
+        self.plan.sums[1].run(*arguments, out, times)
         seconds = {phase: times.time[phase] for phase in Machine.PHASES}
         if not whole:
             seconds |= {phase: seconds[phase] - times.time[f"{phase}.sort"] for phase in ("p2p", "p2g", "g2p")}
@@ -101,18 +101,20 @@ class TimedPlan:
         return [sum(seconds[name] for name in phases) for seconds in self.runs[1:]]
 
 
-def made(problem: ModelProblem, most: int, space: Space) -> TimedPlan:
+def made(problem: ModelProblem, largest: int, space: Space) -> TimedPlan:
     """Return the problem's sum with the parameters that parki chooses."""
-    x, *others = (a.astype(problem.dtype) for a in cloud(problem.n(most)))
+    x, *strengths_of_cloud = (a.astype(problem.dtype) for a in cloud(problem.n(largest)))
     x[2] *= problem.filled
     options = {"box": CUBE, "tolerance": problem.tolerance, "periodicity": problem.periodicity}
     plan = api.plan(problem.kernel, x, x, execution_space=space, **options)
     return TimedPlan(
-        plan, strengths(problem.kernel, *others), time.thread_time if workers(space) == 1 else time.perf_counter
+        plan,
+        strengths(problem.kernel, *strengths_of_cloud),
+        time.thread_time if workers(space) == 1 else time.perf_counter,
     )
 
 
-def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
+def host(args: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
     """Return the space to measure in, one core unless threads are asked for, and its rates, measured now if not stored.
 
     Raises
@@ -122,8 +124,8 @@ def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
     """
     if space.kind != "host":
         raise ValueError(f"space: found {space.name}, expected one of the host: its rates can be measured")
-    one = workers(space) == 1 or not asked.threads
-    space = Space("Serial") if one else space
+    is_serial = workers(space) == 1 or not args.threads
+    space = Space("Serial") if is_serial else space
     return space, prediction.calibrated(space) or calibrate.measure(SECONDS)
 
 
@@ -136,34 +138,45 @@ def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float 
 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
-def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
+def predictions(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the phases of twelve problems and predict them by `Plan.predict`, and by the roofline at mean shares.
 
     A row's `ratio` is the time of `Plan.predict` over the measured time, its `roofline` that of the limits over the
     shares of them that other sums reached.
     """
-    space, machine = host(asked, space)
-    sums = [made(problem, asked.n, space) for problem in PROBLEMS]
-    turns([it.once for it in sums], asked.repeat)
-    return [r for problem, it in zip(PROBLEMS, sums, strict=True) for r in _predicted(problem, it, asked.n, machine)]
+    space, machine = host(args, space)
+    sums = [made(problem, args.n, space) for problem in PROBLEMS]
+    turns([timed_plan.once for timed_plan in sums], args.repeat)
+    return [
+        r
+        for problem, timed_plan in zip(PROBLEMS, sums, strict=True)
+        for r in _predicted(problem, timed_plan, args.n, machine)
+    ]
 
 
-def _predicted(problem: ModelProblem, it: TimedPlan, most: int, machine: Machine) -> list[Row]:
-    plan, name, n = it.plan, problem.name(most), problem.n(most)
-    chosen = plan.chosen
-    counts = predict.counts(chosen.parameters, chosen.variants, (n, n), machine, chosen.question.crowding)
-    modelled = {
-        phase: bound(plan, phase, found, machine, machine.reached[phase]).seconds for phase, found in counts.items()
+def _predicted(problem: ModelProblem, timed_plan: TimedPlan, largest: int, machine: Machine) -> list[Row]:
+    plan, name, n = timed_plan.plan, problem.name(largest), problem.n(largest)
+    choice = plan.chosen
+    counts = predict.counts(choice.parameters, choice.variants, (n, n), machine, choice.question.crowding)
+    model = {
+        phase: bound(plan, phase, counts_of_phase, machine, machine.reached[phase]).seconds
+        for phase, counts_of_phase in counts.items()
     }
     cost = plan.predict()
     rows = []
     for part, phases in {**predict.PARTS, "whole": Machine.PHASES}.items():
-        times = it.times(phases)
+        times = timed_plan.times(phases)
         expected = cost.seconds if part == "whole" else getattr(cost, part)
-        about = {"n": n, "tolerance": problem.tolerance, "threads": workers(plan.space), "problem": name, "part": part}
-        about |= {"predicted": expected, "ratio": expected / min(times), "against": f"{name}, {part}: predicted"}
-        about["roofline"] = sum(modelled[phase] for phase in phases) / min(times)
-        rows.append(row(f"{name}, {part}", times, n / 1e6, "M particles", **about))
+        details = {
+            "n": n,
+            "tolerance": problem.tolerance,
+            "threads": workers(plan.space),
+            "problem": name,
+            "part": part,
+        }
+        details |= {"predicted": expected, "ratio": expected / min(times), "against": f"{name}, {part}: predicted"}
+        details["roofline"] = sum(model[phase] for phase in phases) / min(times)
+        rows.append(row(f"{name}, {part}", times, n / 1e6, "M particles", **details))
     return rows
 
 
@@ -174,49 +187,49 @@ def predictions_table(rows: Sequence[Row]) -> str:
     names = "".join(f"{part:>10}" for part in parts)
     lines = [f"{'predicted / measured, costs · roofline':<{width}}{'measured':>12} {names}"]
     for first in range(0, len(rows), len(parts)):
-        some = rows[first : first + len(parts)]
-        figures = "".join(f"{r['ratio']:>5.2f}·{r['roofline']:<4.2f}" for r in some)
-        lines.append(f"{some[0]['problem']:<{width}}{1e3 * some[-1]['seconds']:>9.1f} ms {figures}")
+        rows_of_sum = rows[first : first + len(parts)]
+        figures = "".join(f"{r['ratio']:>5.2f}·{r['roofline']:<4.2f}" for r in rows_of_sum)
+        lines.append(f"{rows_of_sum[0]['problem']:<{width}}{1e3 * rows_of_sum[-1]['seconds']:>9.1f} ms {figures}")
     lines.append(f"within {CLOSE:.0%} of the measured time:")
-    phases, whole = ([r for r in rows if (r["part"] == "whole") == it] for it in (False, True))
+    phases, sums = ([r for r in rows if (r["part"] == "whole") == is_whole] for is_whole in (False, True))
     for key, title in (("ratio", "costs"), ("roofline", "roofline")):
-        close = [sum(abs(r[key] - 1) <= CLOSE for r in some) for some in (phases, whole)]
-        middle = statistics.median(r[key] for r in whole)
+        hits = [sum(abs(r[key] - 1) <= CLOSE for r in rows_of_sum) for rows_of_sum in (phases, sums)]
+        middle = statistics.median(r[key] for r in sums)
         lines.append(
-            f"  {title:<9} {close[0]} of {len(phases)} phases, {close[1]} of {len(whole)} sums (median {middle:.2f})"
+            f"  {title:<9} {hits[0]} of {len(phases)} phases, {hits[1]} of {len(sums)} sums (median {middle:.2f})"
         )
     return "\n".join(lines)
 
 
 # Choices -------------------------------------------------------------------------------------------------------------
-def selections(asked: argparse.Namespace, space: Space) -> list[Row]:
+def selections(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the chosen sums of twelve problems against the fastest of a sweep over cutoffs and windows.
 
     Each sum of the sweep is run once, after one turn that does not count; then the fastest of them take turns with the
     choice.
     """
-    space, _ = host(asked, space)
-    return [r for problem in PROBLEMS for r in _swept(problem, asked, space)]
+    space, _ = host(args, space)
+    return [r for problem in PROBLEMS for r in _swept(problem, args, space)]
 
 
-def _swept(problem: ModelProblem, asked: argparse.Namespace, space: Space) -> list[Row]:
-    chosen, n = made(problem, asked.n, space), problem.n(asked.n)
-    parameters, others = chosen.plan.chosen.parameters, sweep(chosen.plan)
+def _swept(problem: ModelProblem, args: argparse.Namespace, space: Space) -> list[Row]:
+    choice, n = made(problem, args.n, space), problem.n(args.n)
+    parameters, alternatives = choice.plan.chosen.parameters, sweep(choice.plan)
 
     def run(p: Parameters) -> Callable[[], float]:
-        return (chosen if p is parameters else other(chosen, p)).once
+        return (choice if p is parameters else other(choice, p)).once
 
-    found = sweeps.sweep(parameters, others, run, asked.repeat, FINALISTS)
-    about = {"n": n, "tolerance": problem.tolerance, "threads": workers(space), "problem": problem.name(asked.n)}
-    about["tried"] = len(others) + 1
-    return sweeps.rows(about["problem"], found, lambda p: {"rc": p.rc, "P": p.P, "grid": list(p.grid)}, about)
+    result = sweeps.sweep(parameters, alternatives, run, args.repeat, FINALISTS)
+    details = {"n": n, "tolerance": problem.tolerance, "threads": workers(space), "problem": problem.name(args.n)}
+    details["tried"] = len(alternatives) + 1
+    return sweeps.rows(details["problem"], result, lambda p: {"rc": p.rc, "P": p.P, "grid": list(p.grid)}, details)
 
 
-def other(it: TimedPlan, p: Parameters) -> TimedPlan:
+def other(timed_plan: TimedPlan, p: Parameters) -> TimedPlan:
     """Return the same sum with other parameters."""
-    plan = it.plan
+    plan = timed_plan.plan
     problem = plan.problem.with_points(*plan.structure.originals())
-    return replace(it, plan=Plan(plan.method, problem, replace(plan.chosen, parameters=p)), runs=[])
+    return replace(timed_plan, plan=Plan(plan.method, problem, replace(plan.chosen, parameters=p)), runs=[])
 
 
 def sweep(plan: Plan) -> list[Parameters]:
@@ -224,24 +237,24 @@ def sweep(plan: Plan) -> list[Parameters]:
 
     Windows are not set, but made cheap or dear, so each of them would be chosen on some machine.
     """
-    p, costs, found = plan.chosen.parameters, prediction.costs(plan.space), []
-    most = params.most_cutoff(p.box, p.periodicity)
-    for rc in sorted({min(most, p.rc * float(factor)) for factor in (*FACTORS, 1.0)}):
+    p, costs, candidates = plan.chosen.parameters, prediction.costs(plan.space), []
+    largest = params.most_cutoff(p.box, p.periodicity)
+    for rc in sorted({min(largest, p.rc * float(factor)) for factor in (*FACTORS, 1.0)}):
         for weight in WEIGHTS:
-            priced = replace(costs, spread=weight * costs.spread, gather=weight * costs.gather)
-            made = choose.parameters(replace(plan.chosen.question, rc=rc), priced)
-            if made not in found and made != p:
-                found.append(made)
-    return found
+            weighted_costs = replace(costs, spread=weight * costs.spread, gather=weight * costs.gather)
+            candidate = choose.parameters(replace(plan.chosen.question, rc=rc), weighted_costs)
+            if candidate not in candidates and candidate != p:
+                candidates.append(candidate)
+    return candidates
 
 
 def selections_table(rows: Sequence[Row]) -> str:
     """Return the choice and the best sum of each problem, a line each, and the number of close choices."""
     width = max(len(r["problem"]) for r in rows)
     head = f"{'tried':>7}{'chosen':>12}{'rc':>8}{'P':>4}{'best':>14}{'rc':>8}{'P':>4}{'time / best':>14}"
-    lines, over = [f"{'chosen and best of a sweep':<{width}}{head}"], []
-    for best, chosen in zip(rows[::2], rows[1::2], strict=True):
-        over.append(1.0 / chosen["ratio"])
-        figures = "".join(f"{1e3 * r['seconds']:>9.2f} ms{r['rc']:>8.4f}{r['P']:>4}  " for r in (chosen, best))
-        lines.append(f"{chosen['problem']:<{width}}{chosen['tried']:>7}{figures}{over[-1]:>10.2f}")
-    return "\n".join([*lines, sweeps.closeness(over)])
+    lines, ratios = [f"{'chosen and best of a sweep':<{width}}{head}"], []
+    for best, choice in zip(rows[::2], rows[1::2], strict=True):
+        ratios.append(1.0 / choice["ratio"])
+        figures = "".join(f"{1e3 * r['seconds']:>9.2f} ms{r['rc']:>8.4f}{r['P']:>4}  " for r in (choice, best))
+        lines.append(f"{choice['problem']:<{width}}{choice['tried']:>7}{figures}{ratios[-1]:>10.2f}")
+    return "\n".join([*lines, sweeps.closeness(ratios)])

@@ -58,7 +58,7 @@ class Ions:
             yield (self.x + step * self.side) % self.side
 
 
-def peers(asked: argparse.Namespace, space: Space) -> list[Row]:
+def peers(args: argparse.Namespace, space: Space) -> list[Row]:
     """Return rows for each peer that is installed, and for each other peer a row on its installation.
 
     Raises
@@ -70,16 +70,20 @@ def peers(asked: argparse.Namespace, space: Space) -> list[Row]:
     """
     if space.kind != "host":
         raise ValueError(f"space is {space.name}; this benchmark compares on a host: expected 'OpenMP' or 'Serial'.")
-    here, rows = ions(asked.n), []
+    system, rows = ions(args.n), []
     with threadpool_limits(workers(space), user_api="openmp"):
-        for name, compared in (("openmm", openmm_rows), ("torchpme", torch_rows)):
+        for name, measure in (("openmm", openmm_rows), ("torchpme", torch_rows)):
             try:
                 modules = [importlib.import_module(name)]
-                modules += [importlib.import_module(other) for other in ("torch", "vesin") if name == "torchpme"]
+                modules += [
+                    importlib.import_module(name_of_module)
+                    for name_of_module in ("torch", "vesin")
+                    if name == "torchpme"
+                ]
             except ImportError:
                 rows.append(absent(f"against {name}", GET[name]))
                 continue
-            rows += compared(modules, here, asked.repeat, space)
+            rows += measure(modules, system, args.repeat, space)
     return rows
 
 
@@ -96,37 +100,39 @@ def ions(n: int) -> Ions:
     return Ions(x, q, side, potential, -q * api.laplace_grad(x, x, q, box=box, tolerance=EXACT))
 
 
-def openmm_rows(modules: list[ModuleType], here: Ions, repeat: int, space: Space) -> list[Row]:
+def openmm_rows(modules: list[ModuleType], system: Ions, repeat: int, space: Space) -> list[Row]:
     """Return rows of forces at the tolerances of `OPENMM_ASKED`."""
     rows: list[Row] = []
-    for asked in OPENMM_ASKED:
-        cutoffs = [cutoff for cutoff in OPENMM_CUTOFFS if 2 * cutoff <= here.side]
-        runs = [openmm_forces(modules[0], here, asked, c, workers(space)) for c in cutoffs or [0.49 * here.side]]
-        theirs = fastest(runs, here)
-        wanted = _agreeing("OpenMM", _error(theirs(here.x), here.forces))
-        double, reached = _forces_within(wanted, here, space, np.float64)
-        single, other = _forces_within(wanted, here, space, np.float32)
-        times = turns([_each(run, here) for run in (theirs, double, single)], repeat)
-        name = f"forces, N = {len(here.q):,}, moved points, ewaldErrorTolerance {asked:g}"
-        count, about = len(here.q) / 1e6, {"tolerance": asked}
-        first = row(f"{name}: OpenMM, single", times[0], count, "M particles", error=wanted, **about)
+    for tolerance in OPENMM_ASKED:
+        cutoffs = [cutoff for cutoff in OPENMM_CUTOFFS if 2 * cutoff <= system.side]
+        runs = [
+            openmm_forces(modules[0], system, tolerance, c, workers(space)) for c in cutoffs or [0.49 * system.side]
+        ]
+        openmm_run = fastest(runs, system)
+        target = _agreeing("OpenMM", _error(openmm_run(system.x), system.forces))
+        double, error_double = _forces_within(target, system, space, np.float64)
+        single, error_single = _forces_within(target, system, space, np.float32)
+        times = turns([_each(run, system) for run in (openmm_run, double, single)], repeat)
+        name = f"forces, N = {len(system.q):,}, moved points, ewaldErrorTolerance {tolerance:g}"
+        count, details = len(system.q) / 1e6, {"tolerance": tolerance}
+        first = row(f"{name}: OpenMM, single", times[0], count, "M particles", error=target, **details)
         rows.append(first)
-        rows.append(row(f"{name}: parki, double", times[1], count, "M particles", first, error=reached, **about))
-        rows.append(row(f"{name}: parki, single", times[2], count, "M particles", first, error=other, **about))
+        rows.append(row(f"{name}: parki, double", times[1], count, "M particles", first, error=error_double, **details))
+        rows.append(row(f"{name}: parki, single", times[2], count, "M particles", first, error=error_single, **details))
     return rows
 
 
 def openmm_forces(
-    openmm: ModuleType, here: Ions, asked: float, cutoff: float, threads: int
+    openmm: ModuleType, system_of_ions: Ions, tolerance: float, cutoff: float, threads: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function from positions to forces (3, n) in parki's units."""
     system, force = openmm.System(), openmm.NonbondedForce()
-    system.setDefaultPeriodicBoxVectors(*(np.eye(3) * here.side))
+    system.setDefaultPeriodicBoxVectors(*(np.eye(3) * system_of_ions.side))
     force.setNonbondedMethod(openmm.NonbondedForce.PME)
     force.setCutoffDistance(cutoff)
-    force.setEwaldErrorTolerance(asked)
+    force.setEwaldErrorTolerance(tolerance)
     force.setUseDispersionCorrection(False)
-    for charge in here.q:
+    for charge in system_of_ions.q:
         system.addParticle(1.0)
         force.addParticle(float(charge), 1.0, 0.0)
     system.addForce(force)
@@ -136,85 +142,85 @@ def openmm_forces(
 
     def run(x: np.ndarray) -> np.ndarray:
         context.setPositions(np.ascontiguousarray(x.T))
-        found = context.getState(getForces=True).getForces(asNumpy=True)
-        return found.value_in_unit(unit).T / COULOMB
+        forces = context.getState(getForces=True).getForces(asNumpy=True)
+        return forces.value_in_unit(unit).T / COULOMB
 
     return run
 
 
 def _forces_within(
-    wanted: float, here: Ions, space: Space, dtype: type
+    target: float, system: Ions, space: Space, dtype: type
 ) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
     """Return a run of parki's plan at the largest tolerance tried whose forces are within an error, and their error."""
-    made: list[Callable[[np.ndarray], np.ndarray]] = []
-    q = here.q.astype(dtype)
+    runs: list[Callable[[np.ndarray], np.ndarray]] = []
+    q = system.q.astype(dtype)
 
     def error(tolerance: float) -> float:
-        x, box = here.x.astype(dtype), (here.side,) * 3
+        x, box = system.x.astype(dtype), (system.side,) * 3
         plan = api.plan("laplace_grad", x, x, box=box, tolerance=tolerance, execution_space=space)
 
         def run(points: np.ndarray) -> np.ndarray:
             plan.move(points.astype(dtype, copy=False))
             return -q * plan(q)
 
-        made.append(run)
-        return _error(run(here.x), here.forces)
+        runs.append(run)
+        return _error(run(system.x), system.forces)
 
-    _, reached = reaching(error, wanted)
-    return made[-1], reached
+    _, error_reached = reaching(error, target)
+    return runs[-1], error_reached
 
 
-def torch_rows(modules: list[ModuleType], here: Ions, repeat: int, space: Space) -> list[Row]:
+def torch_rows(modules: list[ModuleType], system: Ions, repeat: int, space: Space) -> list[Row]:
     """Return rows of potentials, and of potentials and forces, at a coarse and a fine setting."""
     rows: list[Row] = []
     torch = modules[1]
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     torch.set_num_threads(workers(space))
     try:
         for setting, forces in itertools.product(TORCH, (False, True)):
             per_cutoff, per_smearing, nodes = TORCH[setting]
-            meshes = torch_meshes(here, per_cutoff / per_smearing)
-            runs = [torch_sum(modules, here, cut, cut / per_cutoff, mesh, nodes, forces) for cut, mesh in meshes]
-            theirs = fastest(runs, here, warm=False)
-            exact = here.forces if forces else here.potential
-            wanted = _agreeing("torch-pme", _error(theirs(here.x), exact))
-            tolerance, reached = reaching(
-                lambda t, f=forces, e=exact: _error(_sums(here.x, here, t, f, space), e), wanted
+            meshes = torch_meshes(system, per_cutoff / per_smearing)
+            runs = [torch_sum(modules, system, cut, cut / per_cutoff, mesh, nodes, forces) for cut, mesh in meshes]
+            torch_run = fastest(runs, system, warm=False)
+            exact = system.forces if forces else system.potential
+            target = _agreeing("torch-pme", _error(torch_run(system.x), exact))
+            tolerance, error_reached = reaching(
+                lambda t, f=forces, e=exact: _error(_sums(system.x, system, t, f, space), e), target
             )
 
             def ours(x: np.ndarray, t: float = tolerance, forces: bool = forces) -> np.ndarray:
-                return _sums(x, here, t, forces, space)
+                return _sums(x, system, t, forces, space)
 
-            times = turns([_each(run, here) for run in (theirs, ours)], repeat, warm=False)
-            what = "potentials and forces" if forces else "potentials"
-            name, count = f"{what}, N = {len(here.q):,}, {setting}", len(here.q) / 1e6
-            rows.append(row(f"{name}: torch-pme", times[0], count, "M particles", error=wanted))
-            rows.append(row(f"{name}: parki", times[1], count, "M particles", rows[-1], error=reached))
+            times = turns([_each(run, system) for run in (torch_run, ours)], repeat, warm=False)
+            title = "potentials and forces" if forces else "potentials"
+            name, count = f"{title}, N = {len(system.q):,}, {setting}", len(system.q) / 1e6
+            rows.append(row(f"{name}: torch-pme", times[0], count, "M particles", error=target))
+            rows.append(row(f"{name}: parki", times[1], count, "M particles", rows[-1], error=error_reached))
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
     return rows
 
 
-def torch_meshes(here: Ions, per_mesh: float) -> list[tuple[float, int]]:
+def torch_meshes(system: Ions, per_mesh: float) -> list[tuple[float, int]]:
     """Return cutoffs in reach, `per_mesh` mesh spacings long, and the mesh points along a side, powers of two."""
-    longest = min(TORCH_CUTOFFS[1] * PER_NM3 ** (-1 / 3), 0.49 * here.side)
-    shortest = min(TORCH_CUTOFFS[0] * PER_NM3 ** (-1 / 3), 0.5 * longest)
-    found = [(per_mesh * here.side / 2**k, 2**k) for k in range(2, 12)]
-    return [(cutoff, mesh) for cutoff, mesh in found if shortest <= cutoff <= longest]
+    longest = min(TORCH_CUTOFFS[1] * PER_NM3 ** (-1 / 3), 0.49 * system.side)
+    smallest = min(TORCH_CUTOFFS[0] * PER_NM3 ** (-1 / 3), 0.5 * longest)
+    candidates = [(per_mesh * system.side / 2**k, 2**k) for k in range(2, 12)]
+    return [(cutoff, mesh) for cutoff, mesh in candidates if smallest <= cutoff <= longest]
 
 
 def torch_sum(
-    modules: list[ModuleType], here: Ions, cutoff: float, smearing: float, mesh: int, nodes: int, forces: bool
+    modules: list[ModuleType], system: Ions, cutoff: float, smearing: float, mesh: int, nodes: int, forces: bool
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function from positions to potentials (n,), or to forces (3, n) after the potentials."""
     torchpme, torch, vesin = modules
     potential = torchpme.CoulombPotential(smearing=smearing)
     # PMECalculator rounds 2 side / spacing + 1 points up to a power of two: ask for slightly fewer.
-    spacing = 2.0 * here.side / (mesh - 1.01)
+    spacing = 2.0 * system.side / (mesh - 1.01)
     settings = {"mesh_spacing": spacing, "interpolation_nodes": nodes, "full_neighbor_list": False}
     calculator = torchpme.PMECalculator(potential, **settings).to(torch.float64)
     neighbours = vesin.NeighborList(cutoff=cutoff, full_list=False)
-    cell, charges = torch.eye(3, dtype=torch.float64) * here.side, torch.from_numpy(here.q[:, None].copy())
+    cell, charges = torch.eye(3, dtype=torch.float64) * system.side, torch.from_numpy(system.q[:, None].copy())
 
     def run(x: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(x.T)
@@ -224,35 +230,35 @@ def torch_sum(
         images = torch.from_numpy(shifts.astype(np.float64)) @ cell
         distances = torch.linalg.norm(positions[pairs[:, 1]] - positions[pairs[:, 0]] + images, dim=1)
         # The calculator returns half the potential, so that charges times result is the energy.
-        found = calculator(charges, cell, positions, pairs, distances)
+        potentials = calculator(charges, cell, positions, pairs, distances)
         if not forces:
-            return 2.0 * found[:, 0].numpy()
-        (charges * found).sum().backward()
+            return 2.0 * potentials[:, 0].numpy()
+        (charges * potentials).sum().backward()
         return -positions.grad.numpy().T
 
     return run
 
 
-def _sums(x: np.ndarray, here: Ions, tolerance: float, forces: bool, space: Space) -> np.ndarray:
+def _sums(x: np.ndarray, system: Ions, tolerance: float, forces: bool, space: Space) -> np.ndarray:
     """Return parki's potentials (n,), or forces (3, n) after the potentials, by whole calls."""
-    options = {"box": (here.side,) * 3, "tolerance": tolerance, "execution_space": space}
-    potential = api.laplace(x, x, here.q, **options)
-    return -here.q * api.laplace_grad(x, x, here.q, **options) if forces else potential
+    options = {"box": (system.side,) * 3, "tolerance": tolerance, "execution_space": space}
+    potential = api.laplace(x, x, system.q, **options)
+    return -system.q * api.laplace_grad(x, x, system.q, **options) if forces else potential
 
 
 def fastest(
-    runs: list[Callable[[np.ndarray], np.ndarray]], here: Ions, warm: bool = True
+    runs: list[Callable[[np.ndarray], np.ndarray]], system: Ions, warm: bool = True
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return the run of the least time in one turn; with `warm`, a turn that does not count comes before."""
     if len(runs) == 1:
         return runs[0]
-    times = turns([_each(run, here) for run in runs], 1, warm)
-    return runs[int(np.argmin([min(found) for found in times]))]
+    times = turns([_each(run, system) for run in runs], 1, warm)
+    return runs[int(np.argmin([min(times_of_run) for times_of_run in times]))]
 
 
-def _each(run: Callable[[np.ndarray], np.ndarray], here: Ions) -> Callable[[], float]:
+def _each(run: Callable[[np.ndarray], np.ndarray], system: Ions) -> Callable[[], float]:
     """Return a function that times a run on new points, which are made before the clock starts."""
-    points = here.moved()
+    points = system.moved()
 
     def measure() -> float:
         x = next(points)
@@ -267,5 +273,5 @@ def _agreeing(name: str, error: float) -> float:
     return error
 
 
-def _error(found: np.ndarray, exact: np.ndarray) -> float:
-    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+def _error(result: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.linalg.norm(result - exact) / np.linalg.norm(exact))

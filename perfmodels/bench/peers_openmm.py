@@ -70,15 +70,15 @@ class Water:
     def of(cls, n: int) -> "Water":
         """Read the box, bring the hydrogens of a molecule to its oxygen, and repeat the box to about `n` atoms."""
         package, name = WATER
-        with importlib.resources.files(package).joinpath(name).open("rb") as file, np.load(file) as held:
-            x, q, box = held["src"], held["dens"], held["box"]
+        with importlib.resources.files(package).joinpath(name).open("rb") as file, np.load(file) as contents:
+            x, q, box = contents["src"], contents["dens"], contents["box"]
         sites = x.reshape(3, -1, 3)
-        away = sites - sites[:, :, :1]
-        away -= box[:, None, None] * np.round(away / box[:, None, None])
+        offsets = sites - sites[:, :, :1]
+        offsets -= box[:, None, None] * np.round(offsets / box[:, None, None])
         times = max(1, round((n / len(q)) ** (1 / 3)))
         corners = box[:, None] * np.indices((times,) * 3).reshape(3, -1)
-        every = (sites[:, :, :1] + away).reshape(3, 1, -1) + corners[:, :, None]
-        return cls(every.reshape(3, -1), np.tile(q, times**3), times * box)
+        copies = (sites[:, :, :1] + offsets).reshape(3, 1, -1) + corners[:, :, None]
+        return cls(copies.reshape(3, -1), np.tile(q, times**3), times * box)
 
     @property
     def pairs(self) -> np.ndarray:
@@ -111,16 +111,16 @@ class Configuration:
 
     def row(self, times: Sequence[float], n: int, threads: int) -> Row:
         """Return the row of measured seconds a step, of `n` atoms on some threads."""
-        what = f"{self.program}, {self.precision}: {self.parameters}"
-        about = {name: getattr(self, name) for name in ("program", "precision", "parameters", "tolerance")}
-        about |= {"n": n, "threads": threads, "error": self.force_error, "energy_error": self.energy_error}
-        return row(what, times, n / 1e6, "M atoms", **about)
+        title = f"{self.program}, {self.precision}: {self.parameters}"
+        details = {name: getattr(self, name) for name in ("program", "precision", "parameters", "tolerance")}
+        details |= {"n": n, "threads": threads, "error": self.force_error, "energy_error": self.energy_error}
+        return row(title, times, n / 1e6, "M atoms", **details)
 
 
-def errors(found: Found, exact: Found) -> tuple[float, float]:
+def errors(result: Found, exact: Found) -> tuple[float, float]:
     """Return the relative RMS error of forces, and the relative error of the energy."""
-    force = np.linalg.norm(found[1] - exact[1]) / np.linalg.norm(exact[1])
-    return float(force), abs(found[0] / exact[0] - 1)
+    force = np.linalg.norm(result[1] - exact[1]) / np.linalg.norm(exact[1])
+    return float(force), abs(result[0] / exact[0] - 1)
 
 
 def parki_step(water: Water, tolerance: float, space: Space, dtype: type = np.float64) -> Callable[[np.ndarray], Found]:
@@ -145,7 +145,7 @@ def library() -> ModuleType | None:
         return None
 
 
-def one_core(asked: argparse.Namespace, space: Space) -> Space:
+def one_core(args: argparse.Namespace, space: Space) -> Space:
     """Return the space to measure in, one core unless threads are asked for.
 
     Raises
@@ -155,7 +155,7 @@ def one_core(asked: argparse.Namespace, space: Space) -> Space:
     """
     if space.kind != "host":
         raise ValueError(f"space is {space.name}; this benchmark compares on a host: expected 'OpenMP' or 'Serial'.")
-    return space if asked.threads else Space("Serial")
+    return space if args.threads else Space("Serial")
 
 
 @contextlib.contextmanager
@@ -164,20 +164,20 @@ def kept_to(cores: int) -> Iterator[None]:
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, set(sorted(before)[-cores:]))
+    cores_before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, set(sorted(cores_before)[-cores:]))
     try:
         yield
     finally:
-        os.sched_setaffinity(0, before)
+        os.sched_setaffinity(0, cores_before)
 
 
-def openmm_charges(openmm: ModuleType, water: Water, method: str, cutoff: float, asked: float) -> Any:
+def openmm_charges(openmm: ModuleType, water: Water, method: str, cutoff: float, tolerance: float) -> Any:
     """Return a NonbondedForce of the charges alone, bonded pairs left out."""
     force = openmm.NonbondedForce()
     force.setNonbondedMethod(getattr(openmm.NonbondedForce, method))
     force.setCutoffDistance(cutoff)
-    force.setEwaldErrorTolerance(asked)
+    force.setEwaldErrorTolerance(tolerance)
     for charge in water.q:
         force.addParticle(float(charge), 1.0, 0.0)
     for i, j in water.pairs.T:
@@ -186,13 +186,13 @@ def openmm_charges(openmm: ModuleType, water: Water, method: str, cutoff: float,
 
 
 def openmm_step(
-    openmm: ModuleType, water: Water, platform: str, asked: float, cutoff: float, grid: float = 1.0,
+    openmm: ModuleType, water: Water, platform: str, tolerance: float, cutoff: float, grid: float = 1.0,
     method: str = "PME", threads: int = 1,
 ) -> tuple[Callable[[np.ndarray], Found], str]:  # fmt: skip
     """Return a step of OpenMM, of points (N, 3), and the grid as text."""
-    force = openmm_charges(openmm, water, method, cutoff, asked)
-    alpha = math.sqrt(-math.log(2 * asked)) / cutoff
-    sizes = [math.ceil(grid * 2 * alpha * side / (3 * asked**0.2)) for side in water.box]
+    force = openmm_charges(openmm, water, method, cutoff, tolerance)
+    alpha = math.sqrt(-math.log(2 * tolerance)) / cutoff
+    sizes = [math.ceil(grid * 2 * alpha * side / (3 * tolerance**0.2)) for side in water.box]
     if method == "PME":
         force.setPMEParameters(alpha, *sizes)  # OpenMM's own with a grid of 1.0
     system = openmm.System()
@@ -244,13 +244,15 @@ def configurations(openmm: ModuleType, box: Water, exact: Found, space: Space) -
     points = [np.ascontiguousarray(x.T) for x in paths]
     for platform, choices in SWEEPS.items():
         precision, steps = ("single", STEPS) if platform == "CPU" else ("double", 2)
-        for cutoff, asked, grid in choices:
-            step, sizes = openmm_step(openmm, box, platform, asked, cutoff, grid, threads=workers(space))
-            parameters, off = f"cutoff {cutoff} nm, {asked:g}, grid {sizes}", errors(step(points[0]), exact)
-            yield Configuration(f"OpenMM {platform}", precision, parameters, asked, step, points[:steps], *off)
+        for cutoff, error_tolerance, grid in choices:
+            step, sizes = openmm_step(openmm, box, platform, error_tolerance, cutoff, grid, threads=workers(space))
+            parameters, off = f"cutoff {cutoff} nm, {error_tolerance:g}, grid {sizes}", errors(step(points[0]), exact)
+            yield Configuration(
+                f"OpenMM {platform}", precision, parameters, error_tolerance, step, points[:steps], *off
+            )
 
 
-def water(asked: argparse.Namespace, space: Space) -> list[Row]:
+def water(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time steps of parki at its tolerances, and of OpenMM at a sweep of its parameters.
 
     Without OpenMM the only row says how to install it.
@@ -262,14 +264,16 @@ def water(asked: argparse.Namespace, space: Space) -> list[Row]:
     RuntimeError
         If OpenMM and parki disagree.
     """
-    space = one_core(asked, space)
+    space = one_core(args, space)
     if (openmm := library()) is None:
         return [absent(*ABSENT)]
-    box = Water.of(asked.n)
+    box = Water.of(args.n)
     with kept_to(workers(space)):
-        every = list(configurations(openmm, box, reference(openmm, box, space), space))
-        seconds = turns([it.turn for it in every], asked.repeat)
-    return [it.row(times, len(box.q), workers(space)) for it, times in zip(every, seconds, strict=True)]
+        rows = list(configurations(openmm, box, reference(openmm, box, space), space))
+        seconds = turns([configuration.turn for configuration in rows], args.repeat)
+    return [
+        configuration.row(times, len(box.q), workers(space)) for configuration, times in zip(rows, seconds, strict=True)
+    ]
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -280,17 +284,19 @@ def table(rows: Sequence[Row]) -> str:
     heads += [f"   parki, {precision:<16}" for precision in TOLERANCES]
     lines = ["".join(heads)]
     for r in rows:
-        others = (other for other in rows if other["program"] == r["program"] and other is not r)
-        beaten = any(other["seconds"] <= r["seconds"] and other["error"] <= r["error"] for other in others)
-        theirs = r["program"] != "parki"
-        name = r["program"] + " *" * (theirs and not beaten)
+        rivals = (rival for rival in rows if rival["program"] == r["program"] and rival is not r)
+        is_beaten = any(rival["seconds"] <= r["seconds"] and rival["error"] <= r["error"] for rival in rivals)
+        is_rival = r["program"] != "parki"
+        name = r["program"] + " *" * (is_rival and not is_beaten)
         line = f"{name:<20}{r['precision']:<10}{r['parameters']:<40}{r['error']:>9.1e}{r['energy_error']:>9.1e}"
         line += f"{1e3 * r['seconds']:>10.2f}"
-        for precision in TOLERANCES if theirs else ():
-            ours = [one for one in rows if (one["program"], one["precision"]) == ("parki", precision)]
-            exact = (one for one in ours if one["error"] <= r["error"])
-            best = min(exact, key=lambda one: one["seconds"], default=None)
-            said = f"{r['seconds'] / best['seconds']:.2f} x, {best['parameters']}" if best else "none as exact"
-            line += f"   {said:<23}"
+        for precision in TOLERANCES if is_rival else ():
+            own_rows = [
+                own_row for own_row in rows if (own_row["program"], own_row["precision"]) == ("parki", precision)
+            ]
+            exact = (own_row for own_row in own_rows if own_row["error"] <= r["error"])
+            best = min(exact, key=lambda own_row: own_row["seconds"], default=None)
+            comparison = f"{r['seconds'] / best['seconds']:.2f} x, {best['parameters']}" if best else "none as exact"
+            line += f"   {comparison:<23}"
         lines.append(line.rstrip())
     return "\n".join([*lines, "2.00 x: OpenMM takes twice the time of parki's fastest row whose forces are as exact"])

@@ -24,52 +24,52 @@ TABLE = np.dtype(
 )
 
 
-def plans(asked: argparse.Namespace, space: Space) -> list[Row]:
+def plans(args: argparse.Namespace, space: Space) -> list[Row]:
     """Measure a unit of each kind of work on one core."""
-    one = Space("Serial")
-    x = samples.uniform(asked.n, seed=1)
-    some = np.ascontiguousarray(x[:, : max(1, asked.n // 20)])
-    nodes, octets = cluster.build(x, LEAF, one).nodes, octree.build(x, None, BOX, one).nodes
-    fine = cluster.build(some, SMALL, one).nodes
+    serial = Space("Serial")
+    x = samples.uniform(args.n, seed=1)
+    subset = np.ascontiguousarray(x[:, : max(1, args.n // 20)])
+    nodes, octets = cluster.build(x, LEAF, serial).nodes, octree.build(x, None, BOX, serial).nodes
+    small_nodes = cluster.build(subset, SMALL, serial).nodes
     pairs = dual.traverse(nodes, nodes, THETA)
     by_source, lists = ListsBySource.of(nodes, nodes, pairs), octlists.lists(octets).only
-    table = np.zeros(max(1, fine.n), TABLE)
+    table = np.zeros(max(1, small_nodes.n), TABLE)
     table["begin"] = np.random.default_rng(0).integers(0, 1 << 30, len(table))
-    owner = np.random.default_rng(1).integers(0, RANKS, asked.n)
+    owner = np.random.default_rng(1).integers(0, RANKS, args.n)
     order = np.argsort(owner, kind="stable")
     n_pairs = len(pairs.far_t) + len(pairs.near_t)
     far = interactions.FarPairs(nodes, nodes, pairs, PAIR)  # the only call that makes kinds without lists
     entries = sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t))
     runs: dict[str, tuple[Callable[[], object], float]] = {
-        "point of a level, sorted": (lambda: cluster.build(x, LEAF, one), _moved(nodes)),
-        "node of a small tree": (lambda: cluster.build(some, SMALL, one), fine.n),
+        "point of a level, sorted": (lambda: cluster.build(x, LEAF, serial), _moved(nodes)),
+        "node of a small tree": (lambda: cluster.build(subset, SMALL, serial), small_nodes.n),
         "pair of clusters, found": (lambda: dual.traverse(nodes, nodes, THETA), n_pairs),
         "pair of clusters, its kind": (lambda: far.choose(0.0), n_pairs),
         "pair of clusters, in lists": (lambda: interactions.build(by_source, PAIR), n_pairs),
         "entry of lists of an octree": (lambda: octlists.lists(octets), entries),
         "row of a table, merged": (lambda: np.concatenate([table, table])[np.argsort(table["begin"])], len(table)),
-        "point, in the order of ranks": (lambda: np.argsort(owner, kind="stable"), asked.n),
+        "point, in the order of ranks": (lambda: np.argsort(owner, kind="stable"), args.n),
         "byte, gathered": (lambda: np.take(x, order, axis=1), x.nbytes),
     }
-    measures = {what: (clock(run), count) for what, (run, count) in runs.items()}
-    measures["point, in steps of a treecode"] = _steps(x), asked.n
+    measures = {title: (clock(run), count) for title, (run, count) in runs.items()}
+    measures["point, in steps of a treecode"] = _steps(x), args.n
     measures["box, in steps of an octree"] = _prepared(x), octets.n
-    times = turns([run for run, _ in measures.values()], asked.repeat)
+    times = turns([run for run, _ in measures.values()], args.repeat)
     return [
-        row(what, of, max(count, 1), "units", threads=1)
-        for (what, (_, count)), of in zip(measures.items(), times, strict=True)
+        row(title, times_of_run, max(count, 1), "units", threads=1)
+        for (title, (_, count)), times_of_run in zip(measures.items(), times, strict=True)
     ]
 
 
 def _steps(x: Array) -> Callable[[], float]:
     """Return a function that times placing a treecode's steps: its phase of lists without traversal and lists."""
-    one = Space("Serial")
-    made = treecode.plan("coulomb", x, x, theta=THETA, degree=8, leaf_size=LEAF, execution_space=one)
+    serial = Space("Serial")
+    plan = treecode.plan("coulomb", x, x, theta=THETA, degree=8, leaf_size=LEAF, execution_space=serial)
 
     def measure() -> float:
-        problem = made.problem.with_points(x, x)
-        structure = made.method.arrange(problem, made.chosen, made.walltime)[1]  # one without cached tables
-        return clock(lambda: steps(structure).steps.place(one))()
+        problem = plan.problem.with_points(x, x)
+        structure = plan.method.arrange(problem, plan.chosen, plan.walltime)[1]  # one without cached tables
+        return clock(lambda: steps(structure).steps.place(serial))()
 
     return measure
 

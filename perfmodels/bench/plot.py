@@ -39,8 +39,8 @@ def draw(record: Row, path: Path) -> None:
     figure = Figure(layout="constrained")
     BENCHMARKS[record["benchmark"]].plot(figure, rows)
     threads = {r["threads"] for r in rows}
-    said = "" if len(threads) != 1 else f"{max(threads)} thread{'s' * (max(threads) > 1)} of "
-    figure.suptitle(f"parki bench {record['benchmark']}: {said}{record['machine']['processor']}", fontsize=10)
+    prefix = "" if len(threads) != 1 else f"{max(threads)} thread{'s' * (max(threads) > 1)} of "
+    figure.suptitle(f"parki bench {record['benchmark']}: {prefix}{record['machine']['processor']}", fontsize=10)
     with writing.replacing(path) as work:
         figure.savefig(work, dpi=150)
 
@@ -52,13 +52,15 @@ def bars(figure: Any, rows: list[Row]) -> None:
     longest = max((len(_label(r)) for r in rows), default=0)
     figure.set_size_inches(4.5 + 0.062 * longest, 0.9 + 0.7 * len(units) + 0.25 * max(len(rows), 1))
     panels = figure.subplots(len(units), 1, squeeze=False, height_ratios=[len(group) + 1 for group in groups])[:, 0]
-    compared = {r["against"] for r in rows if "ratio" in r}
+    references = {r["against"] for r in rows if "ratio" in r}
     for axes, unit, group in zip(panels, units, groups, strict=True):
         rates = [r["rate"] for r in group]
-        others = [r["what"] in compared and "ratio" not in r for r in group]
-        drawn = axes.barh(range(len(group)), rates, color=[OTHERS if other else OURS for other in others])
-        said = [f"{r['rate']:.3g}" + (f"  ({r['ratio']:.2f} ×)" if "ratio" in r else "") for r in group]
-        axes.bar_label(drawn, said, padding=3, fontsize=8)
+        is_reference = [r["what"] in references and "ratio" not in r for r in group]
+        container = axes.barh(
+            range(len(group)), rates, color=[OTHERS if is_other else OURS for is_other in is_reference]
+        )
+        labels = [f"{r['rate']:.3g}" + (f"  ({r['ratio']:.2f} ×)" if "ratio" in r else "") for r in group]
+        axes.bar_label(container, labels, padding=3, fontsize=8)
         axes.set_yticks(range(len(group)), [_label(r) for r in group], fontsize=8)
         axes.margins(y=0.6 / max(len(group), 1))
         axes.invert_yaxis()
@@ -93,8 +95,8 @@ def _lines(figure: Any, rows: list[Row], x: str, y: Callable[[Row], float]) -> A
     figure.set_size_inches(6.4, 4.2)
     axes = figure.subplots()
     for mark, series in zip(MARKS, dict.fromkeys(r["series"] for r in rows), strict=False):
-        its = [r for r in rows if r["series"] == series]
-        axes.plot([r[x] for r in its], [y(r) for r in its], marker=mark, label=series)
+        series_rows = [r for r in rows if r["series"] == series]
+        axes.plot([r[x] for r in series_rows], [y(r) for r in series_rows], marker=mark, label=series)
     axes.set_xscale("log")
     axes.grid(alpha=0.3)
     if rows:

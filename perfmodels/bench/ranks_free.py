@@ -33,8 +33,8 @@ POINTS: dict[str, Callable[[int, int], NDArray[np.float64]]] = {
 class FreeSteps:
     """Steps of a turn: making a plan anew, and calling the plan."""
 
-    def __init__(self, method: ModuleType, kernel: str, given: tuple[np.ndarray, ...], options: Row) -> None:
-        self._x, self._density = on(options["execution_space"], given)
+    def __init__(self, method: ModuleType, kernel: str, arguments: tuple[np.ndarray, ...], options: Row) -> None:
+        self._x, self._density = on(options["execution_space"], arguments)
         self._method, self._kernel, self._options = method, kernel, options
         self.made: Plan[Any] | None = None
 
@@ -78,40 +78,40 @@ def measured(
     repeat : int
     """
     options = options | {"timed": True}  # a GPU is waited for in each phase, in both sums
-    many = FreeSteps(method, kernel, share(kernel, points, n, comm.rank, comm.size), options | {"comm": comm})
-    plan = many.plan()
+    steps_of_ranks = FreeSteps(method, kernel, share(kernel, points, n, comm.rank, comm.size), options | {"comm": comm})
+    plan = steps_of_ranks.plan()
     threads = ranks.total(comm, workers(plan.space))
-    space, why = one_space(plan.space, threads)
-    one: dict[str, Callable[[], object]] = {}
+    space, note = one_space(plan.space, threads)
+    steps_alone: dict[str, Callable[[], object]] = {}
     with agreed(comm, "preparing the sum by one process"):
         if comm.rank == 0 and n <= measure_ranks.ALONE:
-            every = [share(kernel, points, n, rank, comm.size) for rank in range(comm.size)]
-            whole = tuple(np.concatenate(arrays, axis=-1) for arrays in zip(*every, strict=True))
-            one = FreeSteps(method, kernel, whole, options | {"execution_space": space}).steps
-    turns = Turns.of(comm, many.steps, one, plan.space, repeat, many.counts)
+            shares = [share(kernel, points, n, rank, comm.size) for rank in range(comm.size)]
+            all_arrays = tuple(np.concatenate(arrays, axis=-1) for arrays in zip(*shares, strict=True))
+            steps_alone = FreeSteps(method, kernel, all_arrays, options | {"execution_space": space}).steps
+    turns = Turns.of(comm, steps_of_ranks.steps, steps_alone, plan.space, repeat, steps_of_ranks.counts)
     turns.together("both", "plan", "call")
-    error, name = many.made.error(SAMPLE).value, f"{kernel}, {points}, N = {n:,}, {options['tolerance']:g}"
+    error, name = steps_of_ranks.made.error(SAMPLE).value, f"{kernel}, {points}, N = {n:,}, {options['tolerance']:g}"
     rows = []
     for step in turns.many:
-        by_one = f"{name}: {step}, one process of {counted(workers(space), 'thread')}{why}"
-        over = f"{name}: {step}, {counted(comm.size, 'rank')} of {counted(workers(plan.space), 'thread')}"
-        rows += turns.rows(step, n, (by_one, over), **({"error": error} if step == "call" else {}))
-    return rows, many.made.walltime.summary(turns.best)
+        by_one = f"{name}: {step}, one process of {counted(workers(space), 'thread')}{note}"
+        by_ranks = f"{name}: {step}, {counted(comm.size, 'rank')} of {counted(workers(plan.space), 'thread')}"
+        rows += turns.rows(step, n, (by_one, by_ranks), **({"error": error} if step == "call" else {}))
+    return rows, steps_of_ranks.made.walltime.summary(turns.best)
 
 
 def one_space(space: Space, threads: int) -> tuple[Space, str]:
     """Return the space of one process beside ranks with `threads` in all, and the reason if it has fewer threads."""
-    most = max(workers(space), min(threads, cpus()))
-    if not space.native or most == workers(space) == threads:
+    threads_alone = max(workers(space), min(threads, cpus()))
+    if not space.native or threads_alone == workers(space) == threads:
         return space, ""
     if spaces.available()["OpenMP"] is not None:
         return space, " for want of OpenMP"
-    return Space("OpenMP", most, space.engine), " for want of cores" if most < threads else ""
+    return Space("OpenMP", threads_alone, space.engine), " for want of cores" if threads_alone < threads else ""
 
 
 def share(kernel: str, points: str, n: int, rank: int, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return one rank's points (3, …) of a set and their densities (…), of n in all."""
     places, components = Portion(rank, size).places(n), pairs.PAIRS[kernel].dens
-    own = places.stop - places.start
-    density = samples.charges(components * own, size + rank)
-    return POINTS[points](own, rank), density if components == 1 else density.reshape(components, own)
+    number = places.stop - places.start
+    density = samples.charges(components * number, size + rank)
+    return POINTS[points](number, rank), density if components == 1 else density.reshape(components, number)

@@ -30,64 +30,64 @@ LOOSE = (1e-3, 1e-4, 1e-5)  # tolerances of far fields in single precision
 RADII = (0.8, 0.9, 1.0, 1.12, 1.25)  # cutoffs that are tried for each split, over the chosen rc
 
 
-def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
+def ewald(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls of the three kernels, with all work of a first call but compiling."""
-    x, dens, normals = on(space, cloud(asked.n))
-    options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
+    x, dens, normals = on(space, cloud(args.n))
+    options = {"box": CUBE, "tolerance": args.tolerance, "execution_space": space}
     return [
-        made
-        for kernel in KERNELS
-        for made in ewald_rows(kernel, x, strengths(kernel, dens, normals), options, asked.repeat)
+        r for kernel in KERNELS for r in ewald_rows(kernel, x, strengths(kernel, dens, normals), options, args.repeat)
     ]
 
 
-def ewald_rows(kernel: str, x: Array, given: tuple[Array, ...], options: Row, repeat: int) -> list[Row]:
+def ewald_rows(kernel: str, x: Array, strengths_: tuple[Array, ...], options: Row, repeat: int) -> list[Row]:
     """Time a whole call, the plan again, eight right-hand sides in one pass, and the plan's phases."""
     n, space = x.shape[1], options["execution_space"]
     call, count = getattr(parki.ewald, kernel), n / 1e6
     plan = parki.ewald.plan(kernel, x, x, **options)
-    timed = parki.ewald.plan(kernel, x, x, return_walltime=True, **options)
-    stacked = spaces.array_module(space).stack([given[0]] * RHS)
+    timed_plan = parki.ewald.plan(kernel, x, x, return_walltime=True, **options)
+    densities = spaces.array_module(space).stack([strengths_[0]] * RHS)
     phases: list[dict[str, float]] = []
 
     def by_phase() -> float:
-        timed(*given)
-        phases.append({name: getattr(timed.walltime, f"time_{name}")["tot"] for name in Machine.PHASES})
-        return timed.walltime.time_ewald
+        timed_plan(*strengths_)
+        phases.append({name: getattr(timed_plan.walltime, f"time_{name}")["tot"] for name in Machine.PHASES})
+        return timed_plan.walltime.time_ewald
 
-    whole, again, many, _ = turns(
+    times_of_call, times_again, times_of_many, _ = turns(
         [
-            clock(lambda: call(x, x, *given, **options), space),
-            clock(lambda: plan(*given), space),
-            clock(lambda: plan(stacked, *given[1:]), space),
+            clock(lambda: call(x, x, *strengths_, **options), space),
+            clock(lambda: plan(*strengths_), space),
+            clock(lambda: plan(densities, *strengths_[1:]), space),
             by_phase,
         ],
         repeat,
     )
     name = f"{kernel}, N = {n:,}, {options['tolerance']:g}"
-    rows = [row(f"{name}, whole call", whole, count, "M particles")]
-    rows.append(row(f"{kernel}, the plan again", again, count, "M particles"))
-    rows.append(row(f"{kernel}, {RHS} right-hand sides in one pass", many, RHS * count, "M particles", rows[-1]))
+    rows = [row(f"{name}, whole call", times_of_call, count, "M particles")]
+    rows.append(row(f"{kernel}, the plan again", times_again, count, "M particles"))
+    rows.append(
+        row(f"{kernel}, {RHS} right-hand sides in one pass", times_of_many, RHS * count, "M particles", rows[-1])
+    )
     parts = {p: [times[p] for times in phases[1:]] for p in Machine.PHASES}
     return rows + [row(f"{kernel}, {p}", times, count, "M particles") for p, times in parts.items()]
 
 
-def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
+def scaling(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls for N from 10⁴ to --n, by factors of about three, or for --n alone if it is smaller.
 
     From 10⁵ on, rates are compared with that of 10⁵.
     """
-    counts = numbers(asked.n)
+    counts = numbers(args.n)
     data = {n: on(space, cloud(n)) for n in counts}
-    options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
+    options = {"box": CUBE, "tolerance": args.tolerance, "execution_space": space}
     rows: list[Row] = []
     for kernel in KERNELS:
         runs = [_call(kernel, data[n], options) for n in counts]
         first = None
-        for n, times in zip(counts, turns([clock(run, space) for run in runs], asked.repeat), strict=True):
-            name = f"{kernel}, N = {n:,}, {asked.tolerance:g}"
+        for n, times in zip(counts, turns([clock(run, space) for run in runs], args.repeat), strict=True):
+            name = f"{kernel}, N = {n:,}, {args.tolerance:g}"
             rows.append(row(name, times, n / 1e6, "M particles", first, n=n, series=kernel))
-            first = first or (rows[-1] if n >= min(FLAT, asked.n) else None)
+            first = first or (rows[-1] if n >= min(FLAT, args.n) else None)
     return rows
 
 
@@ -97,81 +97,83 @@ def numbers(n: int) -> list[int]:
     return [*(step for step in steps if LEAST <= step < n), n]
 
 
-def tolerances(asked: argparse.Namespace, space: Space) -> list[Row]:
+def tolerances(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls for tolerances from 1e-3 to 1e-12, and measure their errors."""
-    cloud_ = on(space, cloud(asked.n))
+    cloud_ = on(space, cloud(args.n))
     rows: list[Row] = []
     for kernel in KERNELS:
         options = [{"box": CUBE, "tolerance": tolerance, "execution_space": space} for tolerance in TOLERANCES]
-        runs = [_call(kernel, cloud_, given) for given in options]
-        found = turns([clock(run, space) for run in runs], asked.repeat)
-        for given, times in zip(options, found, strict=True):
-            about = {"tolerance": given["tolerance"], "error": _error(kernel, cloud_, given), "series": kernel}
-            name = f"{kernel}, N = {asked.n:,}, {given['tolerance']:g}"
-            rows.append(row(name, times, asked.n / 1e6, "M particles", **about))
+        runs = [_call(kernel, cloud_, options_) for options_ in options]
+        times_of_runs = turns([clock(run, space) for run in runs], args.repeat)
+        for options_, times in zip(options, times_of_runs, strict=True):
+            details = {"tolerance": options_["tolerance"], "error": _error(kernel, cloud_, options_), "series": kernel}
+            name = f"{kernel}, N = {args.n:,}, {options_['tolerance']:g}"
+            rows.append(row(name, times, args.n / 1e6, "M particles", **details))
     return rows
 
 
-def splits(asked: argparse.Namespace, space: Space) -> list[Row]:
+def splits(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls with prolate and Gaussian splits, each at the best rc that is found around its chosen one."""
-    cloud_ = on(space, cloud(asked.n))
+    cloud_ = on(space, cloud(args.n))
     rows: list[Row] = []
     for kernel in KERNELS:
         runs, errors = [], []
         for split in ("gaussian", "prolate"):
-            options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space, "split": split}
+            options = {"box": CUBE, "tolerance": args.tolerance, "execution_space": space, "split": split}
             options["rc"] = fastest_radius(kernel, cloud_, options)
             runs.append(_call(kernel, cloud_, options))
             errors.append(_error(kernel, cloud_, options))
-        found = turns([clock(run, space) for run in runs], asked.repeat)
-        name, count = f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}", asked.n / 1e6
-        rows.append(row(f"{name}, gaussian", found[0], count, "M particles", error=errors[0]))
-        rows.append(row(f"{name}, prolate", found[1], count, "M particles", rows[-1], error=errors[1]))
+        times_of_runs = turns([clock(run, space) for run in runs], args.repeat)
+        name, count = f"{kernel}, N = {args.n:,}, {args.tolerance:g}", args.n / 1e6
+        rows.append(row(f"{name}, gaussian", times_of_runs[0], count, "M particles", error=errors[0]))
+        rows.append(row(f"{name}, prolate", times_of_runs[1], count, "M particles", rows[-1], error=errors[1]))
     return rows
 
 
-def precisions(asked: argparse.Namespace, space: Space) -> list[Row]:
+def precisions(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time a plan's further calls with far fields in double and single precision, of sums in double precision."""
-    cloud_ = on(space, cloud(asked.n))
+    cloud_ = on(space, cloud(args.n))
     rows: list[Row] = []
     for kernel in KERNELS:
-        given = strengths(kernel, *cloud_[1:])
+        arguments = strengths(kernel, *cloud_[1:])
         for tolerance in LOOSE:
             options = [
                 {"box": CUBE, "tolerance": tolerance, "execution_space": space, "far_precision": name}
                 for name in ("double", "single")
             ]
-            plans = [_plan(kernel, cloud_, chosen) for chosen in options]
-            found = turns([clock(functools.partial(plan, *given), space) for plan in plans], asked.repeat)
+            plans = [_plan(kernel, cloud_, options_) for options_ in options]
+            times_of_plans = turns([clock(functools.partial(plan, *arguments), space) for plan in plans], args.repeat)
             errors = [plan.error(SAMPLE).value for plan in plans]
-            name, count = f"{kernel}, N = {asked.n:,}, {tolerance:g}", asked.n / 1e6
-            about = {"tolerance": tolerance}
-            rows.append(row(f"{name}, double", found[0], count, "M particles", error=errors[0], **about))
-            rows.append(row(f"{name}, single", found[1], count, "M particles", rows[-1], error=errors[1], **about))
+            name, count = f"{kernel}, N = {args.n:,}, {tolerance:g}", args.n / 1e6
+            details = {"tolerance": tolerance}
+            rows.append(row(f"{name}, double", times_of_plans[0], count, "M particles", error=errors[0], **details))
+            rows.append(
+                row(f"{name}, single", times_of_plans[1], count, "M particles", rows[-1], error=errors[1], **details)
+            )
     return rows
 
 
-def crowds(asked: argparse.Namespace, space: Space) -> list[Row]:
+def crowds(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls for crowded points, with the rc of as many evenly spread ones and with their own."""
     rows: list[Row] = []
-    x, *others = cloud(asked.n)
-    options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
+    x, *strengths_ = cloud(args.n)
+    options = {"box": CUBE, "tolerance": args.tolerance, "execution_space": space}
     for kernel in KERNELS:
-        even = _plan(kernel, on(space, [x]), options).parameters.rc
-        for place, moved in CROWDS.items():
-            points = on(space, [moved(x), *others])
-            name = f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}, {place}"
-            runs = [_call(kernel, points, given) for given in (options | {"rc": even}, options)]
-            found = turns([clock(run, space) for run in runs], asked.repeat)
-            rows.append(row(f"{name}: rc of even points", found[0], asked.n / 1e6, "M particles"))
-            rows.append(row(f"{name}: its own", found[1], asked.n / 1e6, "M particles", rows[-1]))
+        radius = _plan(kernel, on(space, [x]), options).parameters.rc
+        for place, mapping in CROWDS.items():
+            points = on(space, [mapping(x), *strengths_])
+            name = f"{kernel}, N = {args.n:,}, {args.tolerance:g}, {place}"
+            runs = [_call(kernel, points, options_) for options_ in (options | {"rc": radius}, options)]
+            times_of_runs = turns([clock(run, space) for run in runs], args.repeat)
+            rows.append(row(f"{name}: rc of even points", times_of_runs[0], args.n / 1e6, "M particles"))
+            rows.append(row(f"{name}: its own", times_of_runs[1], args.n / 1e6, "M particles", rows[-1]))
     return rows
 
 
 def fastest_radius(kernel: str, cloud_: list[Array], options: Row) -> float:
     """Return the fastest rc of `RADII` times the chosen one, from two turns after one that does not count."""
-    chosen = _plan(kernel, cloud_, options).parameters.rc
-    radii = [radius for radius in (chosen * factor for factor in RADII) if radius <= min(CUBE)]
+    choice = _plan(kernel, cloud_, options).parameters.rc
+    radii = [radius for radius in (choice * factor for factor in RADII) if radius <= min(CUBE)]
     runs = [_call(kernel, cloud_, options | {"rc": radius}) for radius in radii]
     times = turns([clock(run, options["execution_space"]) for run in runs], 2)
     return min(zip(map(min, times), radii, strict=True))[1]
@@ -189,5 +191,5 @@ def _call(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Callable
 
 def _error(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> float:
     """Return the relative RMS error at some targets, measured by a second sum of other parameters."""
-    plan, given = _plan(kernel, cloud_, options), strengths(kernel, *cloud_[1:])
-    return plan.error(SAMPLE, density=given[0], normals=given[1] if len(given) > 1 else None).value
+    plan, arguments = _plan(kernel, cloud_, options), strengths(kernel, *cloud_[1:])
+    return plan.error(SAMPLE, density=arguments[0], normals=arguments[1] if len(arguments) > 1 else None).value

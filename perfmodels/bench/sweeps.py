@@ -12,7 +12,12 @@ T = TypeVar("T")
 
 
 def sweep(
-    chosen: T, others: Sequence[T], run: Callable[[T], Callable[[], float]], repeat: int, most: int, warm: bool = True
+    choice: T,
+    alternatives: Sequence[T],
+    run: Callable[[T], Callable[[], float]],
+    repeat: int,
+    limit: int,
+    warm: bool = True,
 ) -> dict[str, tuple[T, list[float]]]:
     """Return the best parameters of a sweep and the chosen ones, each with its times.
 
@@ -27,28 +32,28 @@ def sweep(
         Takes parameters and returns a function that measures their sum once and returns the seconds.
     repeat : int
         Turns of the fastest.
-    most : int
+    limit : int
         Number of the fastest.
     warm : bool
     """
-    quick = [(min(turns([run(other)], 1, warm)[0]), k) for k, other in enumerate(others)]
-    finalists = [chosen, *(others[k] for _, k in sorted(quick)[:most])]
+    ranking = [(min(turns([run(alternative)], 1, warm)[0]), k) for k, alternative in enumerate(alternatives)]
+    finalists = [choice, *(alternatives[k] for _, k in sorted(ranking)[:limit])]
     times = turns([run(finalist) for finalist in finalists], repeat)
     best = min(range(len(times)), key=lambda k: min(times[k]))
-    return {"best of the sweep": (finalists[best], times[best]), "chosen": (chosen, times[0])}
+    return {"best of the sweep": (finalists[best], times[best]), "chosen": (choice, times[0])}
 
 
-def rows(name: str, swept: dict[str, tuple[T, list[float]]], says: Callable[[T], Row], about: Row) -> list[Row]:
-    """Return the row of the best and that of the choice, for ``about["n"]`` points."""
-    found: list[Row] = []
-    for title, (parameters, times) in swept.items():
-        other = found[-1] if found else None
-        more = about | says(parameters)
-        found.append(row(f"{name}: {title}", times, about["n"] / 1e6, "M particles", other, **more))
-    return found
+def rows(name: str, results: dict[str, tuple[T, list[float]]], describe: Callable[[T], Row], details: Row) -> list[Row]:
+    """Return the row of the best and that of the choice, for ``details["n"]`` points."""
+    result: list[Row] = []
+    for title, (parameters, times) in results.items():
+        reference = result[-1] if result else None
+        extras = details | describe(parameters)
+        result.append(row(f"{name}: {title}", times, details["n"] / 1e6, "M particles", reference, **extras))
+    return result
 
 
 def closeness(ratios: Sequence[float]) -> str:
     """Return a line on the times of choices over the best of their sweeps."""
-    close, mean = sum(ratio <= WITHIN for ratio in ratios), math.exp(statistics.fmean(map(math.log, ratios)))
-    return f"{close} of {len(ratios)} within {WITHIN - 1:.0%} of the best; mean {mean:.2f}, most {max(ratios):.2f}"
+    number, mean = sum(ratio <= WITHIN for ratio in ratios), math.exp(statistics.fmean(map(math.log, ratios)))
+    return f"{number} of {len(ratios)} within {WITHIN - 1:.0%} of the best; mean {mean:.2f}, most {max(ratios):.2f}"

@@ -69,28 +69,46 @@ class TreecodeCase:
 CASES = tuple(TreecodeCase(kernel, method, degree) for kernel in KERNELS for method in METHODS for degree in DEGREES)
 
 
-def treecode(asked: argparse.Namespace, space: Space) -> list[Row]:
+def treecode(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time the plain loop, the whole call, and the plan again, for two kernels, two methods and two degrees."""
-    space = one_core(asked, space)
-    x, q = on(space, cloud(asked.n))
-    return [made for case in CASES for made in sums(case, x, q, space, asked.repeat)]
+    space = one_core(args, space)
+    x, q = on(space, cloud(args.n))
+    return [r for case in CASES for r in sums(case, x, q, space, args.repeat)]
 
 
 def sums(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
     """Return the rows of one case; phases are those of its fastest run."""
-    found, n = trees.called(case, x, q, space, plain(case.kernel), repeat), x.shape[1]
-    kept, rate = found.plan, math.prod(LOOP) / min(found.loop)
-    about = {"n": n, "threads": workers(space), "case": str(case), "kernel": case.kernel, "method": case.method}
-    about |= {"degree": case.degree, "tolerance": 0.0}
-    done = {"pairs": kept.walltime.pairs, "loop": rate, "far": kept.parameters.far, "leaf": kept.parameters.leaf_size}
-    done |= {"error": kept.error(SAMPLE, density=q).value, "memory": kept.memory}
+    times_of_calls, n = trees.called(case, x, q, space, plain(case.kernel), repeat), x.shape[1]
+    plan, rate = times_of_calls.plan, math.prod(LOOP) / min(times_of_calls.loop)
+    details = {"n": n, "threads": workers(space), "case": str(case), "kernel": case.kernel, "method": case.method}
+    details |= {"degree": case.degree, "tolerance": 0.0}
+    results = {
+        "pairs": plan.walltime.pairs,
+        "loop": rate,
+        "far": plan.parameters.far,
+        "leaf": plan.parameters.leaf_size,
+    }
+    results |= {"error": plan.error(SAMPLE, density=q).value, "memory": plan.memory}
     loop, count = 1e-9 * math.prod(LOOP), n / 1e6
-    rows = [row(f"{case}: published loop", found.loop, loop, "G pairs", **about | {"threads": 1})]
-    whole = row(f"{case}: whole call", found.call, count, "M particles", phases=found.first, **about | done)
+    rows = [row(f"{case}: published loop", times_of_calls.loop, loop, "G pairs", **details | {"threads": 1})]
+    call = row(
+        f"{case}: whole call",
+        times_of_calls.call,
+        count,
+        "M particles",
+        phases=times_of_calls.first,
+        **details | results,
+    )
     if seconds := barytree(case, n, workers(space)):
-        whole |= {"ratio": seconds * BARYTREE_LOOP / rate / min(found.call), "against": "BaryTree, carried by its loop"}
-    phases = {name: spent for name, spent in found.later.items() if name not in PLANNED}
-    rows += [whole, row(f"{case}: plan(charges)", found.again, count, "M particles", phases=phases, **about | done)]
+        call |= {
+            "ratio": seconds * BARYTREE_LOOP / rate / min(times_of_calls.call),
+            "against": "BaryTree, carried by its loop",
+        }
+    phases = {name: seconds_of_phase for name, seconds_of_phase in times_of_calls.later.items() if name not in PLANNED}
+    rows += [
+        call,
+        row(f"{case}: plan(charges)", times_of_calls.again, count, "M particles", phases=phases, **details | results),
+    ]
     return rows
 
 
@@ -118,8 +136,8 @@ def plain(kernel: str) -> Callable[[], float]:
 
 def table(rows: Sequence[Row]) -> str:
     """Return times, evaluations by kind, rates over the plain loop's, error and memory, a case a line; and phases."""
-    whole = [r for r in rows if r["what"].endswith(": whole call")]
-    again = [r for r in rows if r["what"].endswith(": plan(charges)")]
+    calls = [r for r in rows if r["what"].endswith(": whole call")]
+    rows_again = [r for r in rows if r["what"].endswith(": plan(charges)")]
     width = max(len(r["case"]) for r in rows)
     kinds = ("pp", "pc", "cp", "cc")
     head = "".join(f"{kind.upper():>9}" for kind in kinds)
@@ -127,18 +145,18 @@ def table(rows: Sequence[Row]) -> str:
         f"{'times in ms, pairs in millions':<{width}}{'call':>10}{'median':>8}{'again':>10}{head}"
         f"{'G pairs/s':>11}{'x loop':>8}{'error':>10}{'MB':>8}   over BaryTree"
     ]
-    for call, plan in zip(whole, again, strict=True):
+    for call, plan in zip(calls, rows_again, strict=True):
         evaluations = sum(plan["pairs"].values())
         rate = evaluations / plan["seconds"]
         counts = "".join(f"{1e-6 * plan['pairs'].get(kind, 0.0):>9.4g}" for kind in kinds)
         noise = f"{spread(call['times']):+.0%}" if len(call["times"]) > 1 else ""
-        over = f"   {call['ratio']:.2f}" if "ratio" in call else ""
+        ratio = f"   {call['ratio']:.2f}" if "ratio" in call else ""
         lines.append(
             f"{call['case']:<{width}}{1e3 * call['seconds']:>10.1f}{noise:>8}{1e3 * plan['seconds']:>10.1f}{counts}"
-            f"{1e-9 * rate:>11.2f}{rate / plan['loop']:>8.2f}{call['error']:>10.1e}{1e-6 * call['memory']:>8.1f}{over}"
+            f"{1e-9 * rate:>11.2f}{rate / plan['loop']:>8.2f}{call['error']:>10.1e}{1e-6 * call['memory']:>8.1f}{ratio}"
         )
     lines += ["", f"{'phases of the call, ms':<{width}}" + "".join(f"{name:>10}" for name in PHASES)]
-    for call in whole:
+    for call in calls:
         lines.append(f"{call['case']:<{width}}" + "".join(f"{1e3 * call['phases'][name]:>10.2f}" for name in PHASES))
     loops = {r["kernel"]: 0.0 for r in rows}
     for r in rows:
@@ -148,27 +166,27 @@ def table(rows: Sequence[Row]) -> str:
 
 
 # By N ----------------------------------------------------------------------------------------------------------------
-def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
+def scaling(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls of the dual traversal for N / 100, N / 10 and N points; ratios are of the rates."""
-    space = one_core(asked, space)
+    space = one_core(args, space)
     rows: list[Row] = []
     for shape in SHAPES:
         for degree in DEGREES:
             case, first = TreecodeCase("coulomb", "dual", degree), None
-            for n in (asked.n // fewer for fewer in FEWER):
+            for n in (args.n // divisor for divisor in FEWER):
                 x, q = on(space, (getattr(samples, shape)(n, seed=1), samples.charges(n, seed=2)))
-                made: list[Plan] = []
+                plans: list[Plan] = []
 
-                def run(case: TreecodeCase = case, x: Array = x, q: Array = q, made: list[Plan] = made) -> None:
-                    made[:] = [case.plan(x, space)]
-                    made[0](q)
+                def run(case: TreecodeCase = case, x: Array = x, q: Array = q, plans: list[Plan] = plans) -> None:
+                    plans[:] = [case.plan(x, space)]
+                    plans[0](q)
 
                 # The largest N needs no turn to warm up: smaller ones have compiled its kernels.
-                [times] = turns([clock(run, space)], asked.repeat, warm=n < asked.n)
-                about = {"n": n, "threads": workers(space), "tolerance": 0.0, "shape": shape, "degree": degree}
-                about |= {"pairs": sum(made[0].walltime.pairs.values()), "memory": made[0].memory}
+                [times] = turns([clock(run, space)], args.repeat, warm=n < args.n)
+                details = {"n": n, "threads": workers(space), "tolerance": 0.0, "shape": shape, "degree": degree}
+                details |= {"pairs": sum(plans[0].walltime.pairs.values()), "memory": plans[0].memory}
                 name = f"{case}, {shape}, N = {n:,}"
-                rows.append(row(name, times, n / 1e6, "M particles", first, **about))
+                rows.append(row(name, times, n / 1e6, "M particles", first, **details))
                 first = first or rows[-1]
     return rows
 
@@ -179,48 +197,48 @@ def scaling_table(rows: Sequence[Row]) -> str:
     lines = [f"{'':<{width}}{'s':>9}{'ns/point':>10}{'over':>6}{'pairs/point':>13}{'over':>6}{'MB':>8}"]
     for r in rows:
         if "ratio" not in r:
-            least = r
-        longer, pairs = 1 / r.get("ratio", 1.0), r["pairs"] / r["n"]
-        over = pairs / (least["pairs"] / least["n"])
+            first = r
+        growth, pairs = 1 / r.get("ratio", 1.0), r["pairs"] / r["n"]
+        pair_growth = pairs / (first["pairs"] / first["n"])
         lines.append(
-            f"{r['what']:<{width}}{r['seconds']:>9.3g}{1e9 * r['seconds'] / r['n']:>10.0f}{longer:>6.2f}"
-            f"{pairs:>13.0f}{over:>6.2f}{1e-6 * r['memory']:>8.0f}"
+            f"{r['what']:<{width}}{r['seconds']:>9.3g}{1e9 * r['seconds'] / r['n']:>10.0f}{growth:>6.2f}"
+            f"{pairs:>13.0f}{pair_growth:>6.2f}{1e-6 * r['memory']:>8.0f}"
         )
     return "\n".join(lines)
 
 
 # Sizes of leaves -----------------------------------------------------------------------------------------------------
-def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
+def leaves(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls with the chosen sizes of leaves and batches, against the fastest of a sweep."""
-    space = one_core(asked, space)
-    x, q = on(space, cloud(asked.n))
-    return [made for case in CASES for made in swept(case, x, q, space, asked.repeat)]
+    space = one_core(args, space)
+    x, q = on(space, cloud(args.n))
+    return [r for case in CASES for r in swept(case, x, q, space, args.repeat)]
 
 
 def swept(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
     """Return the best of the sweep, and the choice of the library."""
     p = case.plan(x, space).parameters
-    chosen, n = (p.leaf_size, p.batch_size), x.shape[1]
+    choice, n = (p.leaf_size, p.batch_size), x.shape[1]
 
     def run(sizes: tuple[int, int]) -> Callable[[], float]:
         options = {"leaf_size": sizes[0], "batch_size": sizes[1]}
         return clock(lambda: case.plan(x, space, **options)(q), space)
 
-    others = [sizes for sizes in grid(chosen, case.method) if sizes != chosen]
-    about = {"n": n, "threads": workers(space), "case": str(case), "tried": len(others) + 1, "tolerance": 0.0}
-    found = sweeps.sweep(chosen, others, run, repeat, sweeps.FINALISTS)
-    return sweeps.rows(str(case), found, lambda sizes: {"leaf": sizes[0], "batch": sizes[1]}, about)
+    alternatives = [sizes for sizes in grid(choice, case.method) if sizes != choice]
+    details = {"n": n, "threads": workers(space), "case": str(case), "tried": len(alternatives) + 1, "tolerance": 0.0}
+    result = sweeps.sweep(choice, alternatives, run, repeat, sweeps.FINALISTS)
+    return sweeps.rows(str(case), result, lambda sizes: {"leaf": sizes[0], "batch": sizes[1]}, details)
 
 
-def grid(chosen: tuple[int, int], method: str) -> list[tuple[int, int]]:
+def grid(choice: tuple[int, int], method: str) -> list[tuple[int, int]]:
     """Return sizes of leaves and batches around the chosen ones; in a dual traversal they are the same."""
-    leaf, _ = chosen
-    found = {
-        (max(1, round(leaf * factor)), max(1, round(leaf * factor * other)))
+    leaf, _ = choice
+    sizes = {
+        (max(1, round(leaf * factor)), max(1, round(leaf * factor * ratio)))
         for factor in SIZES
-        for other in (BATCHES if method == "pc" else (1.0,))
+        for ratio in (BATCHES if method == "pc" else (1.0,))
     }
-    return sorted(found)
+    return sorted(sizes)
 
 
 def leaves_table(rows: Sequence[Row]) -> str:
@@ -229,18 +247,18 @@ def leaves_table(rows: Sequence[Row]) -> str:
 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
-def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
+def predictions(args: argparse.Namespace, space: Space) -> list[Row]:
     """Predict and time the phases of plans and of their sums, for all cases of `parki bench treecode`."""
-    space, machine = models.host(asked, space)
-    return [made for case in CASES for made in predicted(case, asked, space, machine)]
+    space, machine = models.host(args, space)
+    return [r for case in CASES for r in predicted(case, args, space, machine)]
 
 
-def predicted(case: TreecodeCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+def predicted(case: TreecodeCase, args: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
     """Return the rows of one case, without phases that take no time; the last row is the whole call."""
-    plan, runs = trees.phases_of(case, *cloud(asked.n), space, asked.repeat)
+    plan, runs = trees.phases_of(case, *cloud(args.n), space, args.repeat)
     times = work.times(plan.structure, plan.parameters, plan.dtype, machine, min(workers(space), machine.units))
     seconds = {name: phase.bound.seconds for name, phase in times.items()}
-    return trees.predicted(case, seconds, runs, asked.n, space)
+    return trees.predicted(case, seconds, runs, args.n, space)
 
 
 def predictions_table(rows: Sequence[Row]) -> str:
@@ -253,6 +271,6 @@ def _dual(x: np.ndarray, q: np.ndarray, tolerance: float, space: Space) -> np.nd
     return api.bldtt(x, x, q, tolerance=tolerance, execution_space=space)
 
 
-def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
+def against_fmm(args: argparse.Namespace, space: Space) -> list[Row]:
     """Time whole calls of the dual traversal against FMM3D, Laplace: see `free`."""
-    return free.over_trees(asked, one_core(asked, space), [free.Ours("parki.treecode", "coulomb", _dual)])
+    return free.over_trees(args, one_core(args, space), [free.Ours("parki.treecode", "coulomb", _dual)])

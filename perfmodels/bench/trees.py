@@ -22,9 +22,9 @@ class Planned(Protocol):
     def plan(self, x: Array, space: Space, **options: Any) -> Plan: ...  # noqa: D102
 
 
-def one_core(asked: argparse.Namespace, space: Space) -> Space:
+def one_core(args: argparse.Namespace, space: Space) -> Space:
     """Return the space; on a host, one core unless a number of threads is asked for."""
-    return Space("Serial") if space.kind == "host" and not asked.threads else space
+    return Space("Serial") if space.kind == "host" and not args.threads else space
 
 
 def cloud(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -47,18 +47,20 @@ class CallTimes:
 
 def called(case: Planned, x: Array, q: Array, space: Space, loop: Callable[[], float], repeat: int) -> CallTimes:
     """Time a loop, the whole call of a case and its plan again, in turns."""
-    kept = case.plan(x, space)
+    plan = case.plan(x, space)
     phases: dict[str, list[dict[str, float]]] = {"call": [], "again": []}
 
     def run(name: str, plan: Plan) -> None:
         plan(q)
         phases[name].append(dict(plan.walltime.time))
 
-    whole = clock(lambda: run("call", case.plan(x, space)), space)
-    times = turns([loop, whole, clock(lambda: run("again", kept), space)], repeat)
+    call = clock(lambda: run("call", case.plan(x, space)), space)
+    times = turns([loop, call, clock(lambda: run("again", plan), space)], repeat)
     # the first turn does not count
-    fastest = [phases[name][1 + int(np.argmin(of))] for name, of in zip(phases, times[1:], strict=True)]
-    return CallTimes(kept, *times, *fastest)
+    fastest = [
+        phases[name][1 + int(np.argmin(times_of_run))] for name, times_of_run in zip(phases, times[1:], strict=True)
+    ]
+    return CallTimes(plan, *times, *fastest)
 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
@@ -76,14 +78,14 @@ def predicted(
     case: Planned, seconds: Mapping[str, float], runs: Sequence[Mapping[str, float]], n: int, space: Space
 ) -> list[Row]:
     """Return a row for each phase that takes time, predicted and measured; the last row is the sum of the others."""
-    parts = {name: (name,) for name, spent in seconds.items() if spent > 0}
+    parts = {name: (name,) for name, time in seconds.items() if time > 0}
     rows = []
     for part, phases in {**parts, "whole": tuple(parts)}.items():
         times = [sum(run[name] for name in phases) for run in runs]
         expected = sum(seconds[name] for name in phases)
-        about = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "part": part}
-        about |= {"predicted": expected, "ratio": expected / min(times), "against": f"{case}, {part}: predicted"}
-        rows.append(row(f"{case}, {part}", times, n / 1e6, "M particles", **about))
+        details = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "part": part}
+        details |= {"predicted": expected, "ratio": expected / min(times), "against": f"{case}, {part}: predicted"}
+        rows.append(row(f"{case}, {part}", times, n / 1e6, "M particles", **details))
     return rows
 
 
@@ -93,14 +95,16 @@ def predictions_table(rows: Sequence[Row], phases: Sequence[str]) -> str:
     names = (*phases, "whole")
     lines = [f"{'predicted / measured':<{width}}{'measured':>13}" + "".join(f"{name:>10}" for name in names)]
     for case in dict.fromkeys(r["case"] for r in rows):
-        some = {r["part"]: r for r in rows if r["case"] == case}
-        figures = "".join(f"{some[name]['ratio']:>10.2f}" if name in some else f"{'–':>10}" for name in names)
-        lines.append(f"{case:<{width}}{1e3 * some['whole']['seconds']:>10.1f} ms{figures}")
-    for title, whole in (("phases", False), ("sums", True)):
-        ratios = [r["ratio"] for r in rows if (r["part"] == "whole") == whole]
-        close = sum(abs(ratio - 1) <= models.CLOSE for ratio in ratios)
-        within = f"within {models.CLOSE:.0%} of the measured time"
-        lines.append(f"{close} of {len(ratios)} {title} {within} (median {statistics.median(ratios):.2f})")
+        rows_by_part = {r["part"]: r for r in rows if r["case"] == case}
+        figures = "".join(
+            f"{rows_by_part[name]['ratio']:>10.2f}" if name in rows_by_part else f"{'–':>10}" for name in names
+        )
+        lines.append(f"{case:<{width}}{1e3 * rows_by_part['whole']['seconds']:>10.1f} ms{figures}")
+    for title, is_whole in (("phases", False), ("sums", True)):
+        ratios = [r["ratio"] for r in rows if (r["part"] == "whole") == is_whole]
+        hits = sum(abs(ratio - 1) <= models.CLOSE for ratio in ratios)
+        condition = f"within {models.CLOSE:.0%} of the measured time"
+        lines.append(f"{hits} of {len(ratios)} {title} {condition} (median {statistics.median(ratios):.2f})")
     return "\n".join(lines)
 
 
@@ -110,11 +114,11 @@ def leaves_table(rows: Sequence[Row], sizes: Sequence[str] = ("leaf",)) -> str:
     width = max(26, *(len(r["case"]) for r in rows))
     names = "".join(f"{name:>7}" for name in sizes)
     head = f"{'tried':>7}{'chosen, ms':>12}{names}{'best, ms':>12}{names}{'ratio':>8}"
-    lines, over = [f"{'chosen and best of a sweep':<{width}}{head}"], []
-    for best, chosen in zip(rows[::2], rows[1::2], strict=True):
-        over.append(1.0 / chosen["ratio"])
+    lines, ratios = [f"{'chosen and best of a sweep':<{width}}{head}"], []
+    for best, choice in zip(rows[::2], rows[1::2], strict=True):
+        ratios.append(1.0 / choice["ratio"])
         figures = ""
-        for r in (chosen, best):
+        for r in (choice, best):
             figures += f"{1e3 * r['seconds']:>12.1f}" + "".join(f"{r[name]:>7}" for name in sizes)
-        lines.append(f"{chosen['case']:<{width}}{chosen['tried']:>7}{figures}{over[-1]:>8.2f}")
-    return "\n".join([*lines, sweeps.closeness(over)])
+        lines.append(f"{choice['case']:<{width}}{choice['tried']:>7}{figures}{ratios[-1]:>8.2f}")
+    return "\n".join([*lines, sweeps.closeness(ratios)])

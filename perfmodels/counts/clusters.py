@@ -163,25 +163,31 @@ def interacting(
     """
     if not lists.pairs:
         return Counts()
-    useful, done = (
-        of_teams(text, _turns(some), len(lists.targets), lanes, device)
-        for some in (lists, lists.rounded(TEAM if device else lanes))
+    required, executed = (
+        of_teams(text, _turns(lists_), len(lists.targets), lanes, device)
+        for lists_ in (lists, lists.rounded(TEAM if device else lanes))
     )
     ends = itemsize * (3 + 2 * result) * float(lists.targets.sum())
-    past, once = (itemsize * source * float(n) + ends for n in (lists.met.sum(), lists.distinct))
-    amount, lanes_done = sum(useful.operations.values()), sum(done.operations.values())
-    return Counts(useful.operations, levels(useful, past, once, device), useful.atomics, 1, amount / lanes_done)
+    nbytes_past, nbytes_once = (itemsize * source * float(n) + ends for n in (lists.met.sum(), lists.distinct))
+    amount, lanes_done = sum(required.operations.values()), sum(executed.operations.values())
+    return Counts(
+        required.operations,
+        levels(required, nbytes_past, nbytes_once, device),
+        required.atomics,
+        1,
+        amount / lanes_done,
+    )
 
 
 def _turns(lists: Lists) -> dict[str, float]:
     """Return the turns of the loops of `ranges` and `grids`, as averages over items, targets and places."""
     targets = lists.targets.astype(float)
-    n, looked = float(targets.sum()), float(targets @ lists.places)
-    size = lists.pairs / looked
-    return {"t": n / len(targets), "t:j": looked / n, "t:j:e": size, "at_proxies": lists.proxies}
+    n, visits = float(targets.sum()), float(targets @ lists.places)
+    size = lists.pairs / visits
+    return {"t": n / len(targets), "t:j": visits / n, "t:j:e": size, "at_proxies": lists.proxies}
 
 
-def leaves(text: LoopText, sizes: NDArray[Any], block: int, row: int, held: int, itemsize: int, lanes: int,
+def leaves(text: LoopText, sizes: NDArray[Any], block: int, row: int, stored: int, itemsize: int, lanes: int,
            device: bool = False) -> Counts:  # fmt: skip
     """Count one launch over leaves: charges of proxy points, or potentials of particles.
 
@@ -202,25 +208,32 @@ def leaves(text: LoopText, sizes: NDArray[Any], block: int, row: int, held: int,
         return Counts()
     n, blocks = float(sizes.mean()), float((-(-sizes // block)).mean())
     trips = {"begin": blocks, "t": n / blocks, "e": n / blocks, "has_extent": 1.0}
-    found = of_teams(text, trips, len(sizes), lanes, device)
-    moved = itemsize * len(sizes) * (n * row + held)
-    return Counts(found.operations, levels(found, moved, moved, device), found.atomics, 1)
+    total = of_teams(text, trips, len(sizes), lanes, device)
+    nbytes = itemsize * len(sizes) * (n * row + stored)
+    return Counts(total.operations, levels(total, nbytes, nbytes, device), total.atomics, 1)
 
 
 def transferred(
-    text: LoopText, it: Transfers, up: bool, components: int, itemsize: int, lanes: int, device: bool = False
+    text: LoopText, transfers: Transfers, upward: bool, components: int, itemsize: int, lanes: int, device: bool = False
 ) -> Counts:
     """Count transfers of all components: charges up, or potentials down."""
-    if not it.items:
+    if not transfers.items:
         return Counts()
-    m, n = it.given, it.made
+    m, n = transfers.given, transfers.made
     # Three loops of one name each make a plane's values of one more direction; the average of their turns is given.
     direction = (m * m + n * m + n * n) / 3
-    trips = {"c": it.clusters / it.items, "c:e": 3 * m * n, "j0": n, "j0:e": direction, "i": m, "k": n if up else m}
+    trips = {
+        "c": transfers.clusters / transfers.items,
+        "c:e": 3 * m * n,
+        "j0": n,
+        "j0:e": direction,
+        "i": m,
+        "k": n if upward else m,
+    }
     trips |= {"has_extent": 1.0, "other_made": 1 - 1 / n, "other_given": 1 - 1 / m}
-    found = of_teams(text, trips, it.items, lanes, device)
-    moved = itemsize * components * (it.clusters * m**3 + 2 * it.items * n**3)
-    return Counts(found.operations, levels(found, moved, moved, device), found.atomics, it.launches)
+    total = of_teams(text, trips, transfers.items, lanes, device)
+    nbytes = itemsize * components * (transfers.clusters * m**3 + 2 * transfers.items * n**3)
+    return Counts(total.operations, levels(total, nbytes, nbytes, device), total.atomics, transfers.launches)
 
 
 def of_teams(text: LoopText, trips: Mapping[str, float], teams: float, lanes: int, device: bool) -> Added:
@@ -228,10 +241,10 @@ def of_teams(text: LoopText, trips: Mapping[str, float], teams: float, lanes: in
 
     Every thread of a device computes for itself, but a warp loads the same number once.
     """
-    found = text.total(trips, 1 if device else lanes, otherwise=1.0)
-    loaded = text.total(trips, WARP, otherwise=1.0) if device else found
-    moved = teams * loaded.memory, teams * loaded.scratch, teams * found.atomics
-    return Added(times(found.operations, teams), *moved)
+    total = text.total(trips, 1 if device else lanes, otherwise=1.0)
+    loaded = text.total(trips, WARP, otherwise=1.0) if device else total
+    nbytes = teams * loaded.memory, teams * loaded.scratch, teams * total.atomics
+    return Added(times(total.operations, teams), *nbytes)
 
 
 def count(
@@ -253,40 +266,40 @@ def count(
         Whether the machine is a device.
     """
     row, result, proxies = 3 + texts.dens + texts.constants, texts.result, n.points**3
-    about, wide = (itemsize, lanes[itemsize], device), (far, lanes[far], device)
+    widths, wide = (itemsize, lanes[itemsize], device), (far, lanes[far], device)
     record = 3 * itemsize
-    found = {
+    counts_of_phases = {
         "tree": streamed(n.moved * (3 * record + 10), 6),  # codes, numbers and records: counted, then moved
         "lists": streamed(n.listed * 16 * PASSES, 0),
         "upward": _gathered(texts.gather, n.n_sources, row + 3 + texts.dens, itemsize, lanes[itemsize], device)
-        + leaves(texts.charges, n.up, texts.blocks[0], 3 + texts.dens, 2 * proxies * texts.dens, *about),
-        "downward": leaves(texts.potentials, n.down, texts.blocks[1], 3 + 2 * result, proxies * result, *about),
+        + leaves(texts.charges, n.up, texts.blocks[0], 3 + texts.dens, 2 * proxies * texts.dens, *widths),
+        "downward": leaves(texts.potentials, n.down, texts.blocks[1], 3 + 2 * result, proxies * result, *widths),
     }
-    for it in n.charges:
-        found["upward"] += transferred(texts.up, it, True, texts.dens, *about)
-    for it in n.potentials:
-        found["downward"] += transferred(texts.down, it, False, result, *about)
+    for transfers in n.charges:
+        counts_of_phases["upward"] += transferred(texts.up, transfers, True, texts.dens, *widths)
+    for transfers in n.potentials:
+        counts_of_phases["downward"] += transferred(texts.down, transfers, False, result, *widths)
     for name, by_points in n.sums.items():
-        found[name] = Counts()
+        counts_of_phases[name] = Counts()
         for m, lists in by_points.items():
             text, source = (texts.grids[m], texts.dens + 6 / m**3) if m else (texts.ranges, row)
-            found[name] += interacting(text, lists, source, result, *(wide if m else about))
-    return {name: found.get(name, Counts()) for name in PHASES}
+            counts_of_phases[name] += interacting(text, lists, source, result, *(wide if m else widths))
+    return {name: counts_of_phases.get(name, Counts()) for name in PHASES}
 
 
 def _gathered(text: LoopText, n: int, numbers: int, itemsize: int, lanes: int, device: bool) -> Counts:
     """Count the gather of charges from scattered places into rows: `numbers` numbers in and out for each source."""
-    found = of_teams(text, {}, n, lanes, device)
-    moved = float(n * (itemsize * numbers + 4))
-    return Counts(found.operations, levels(found, moved, moved, device), launches=1)
+    total = of_teams(text, {}, n, lanes, device)
+    nbytes = float(n * (itemsize * numbers + 4))
+    return Counts(total.operations, levels(total, nbytes, nbytes, device), launches=1)
 
 
-def streamed(moved: float, launches: int) -> Counts:
+def streamed(nbytes: float, launches: int) -> Counts:
     """Count bytes that go through memory, and launches, without operations."""
-    return Counts(bytes={"l2": float(moved), "dram": float(moved)}, launches=launches) if moved else Counts()
+    return Counts(bytes={"l2": float(nbytes), "dram": float(nbytes)}, launches=launches) if nbytes else Counts()
 
 
-def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64", far: str | None = None,
+def predict(counts_of_phases: Mapping[str, Counts], machine: Machine, dtype: str = "float64", far: str | None = None,
             units: int | None = None) -> dict[str, Bound]:  # fmt: skip
     """Predict seconds by phase: the limit of each over the share of it that is reached.
 
@@ -300,13 +313,13 @@ def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64
         Types of the particles, and of sums over proxy points, the same if not given.
     """
     units = machine.units if units is None else units
-    made = {}
-    for name, counts in found.items():
+    bounds = {}
+    for name, counts in counts_of_phases.items():
         kind = far if far and name in ("pc", "cc") else dtype
-        many = 1 if name == "lists" else units
-        reached = share(machine, name) * machine.together(ASSUMED[SHARES[name]], many)
-        made[name] = roofline.time(counts, machine, kind, many, reached)
-    return made
+        units_used = 1 if name == "lists" else units
+        efficiency = share(machine, name) * machine.together(ASSUMED[SHARES[name]], units_used)
+        bounds[name] = roofline.time(counts, machine, kind, units_used, efficiency)
+    return bounds
 
 
 def share(machine: Machine, phase: str) -> float:
@@ -330,12 +343,12 @@ def time_of(text: LoopText, machine: Machine, dtype: str = "float64", points: in
         Points per direction of a source cluster, whose points³ proxy points are the sources; 0 for particles.
     """
     device, lanes = machine.is_gpu, machine.lanes[dtype]
-    each = float(points**3 if points else MANY)
+    points_each = float(points**3 if points else MANY)
     targets = np.full(machine.multiprocessors * TEAM if device else 1, TEAM if device else 8 * lanes)
-    places = np.full(len(targets), max(1.0, MANY / each))
-    lists = Lists(targets, places, each * places, 0.0, each)
+    places = np.full(len(targets), max(1.0, MANY / points_each))
+    lists = Lists(targets, places, points_each * places, 0.0, points_each)
     counts = interacting(text, lists, 4.0, 1, 4 if dtype == "float32" else 8, lanes, device)
-    near = {level: count for level, count in counts.bytes.items() if level in roofline.PER_LANE}
-    counts = replace(counts, bytes=near, launches=0)  # each source is met by many targets
-    reached = share(machine, "pc" if points else "pp")
-    return roofline.time(counts, machine, dtype, 1, reached).seconds / lists.pairs
+    near_bytes = {level: count for level, count in counts.bytes.items() if level in roofline.PER_LANE}
+    counts = replace(counts, bytes=near_bytes, launches=0)  # each source is met by many targets
+    efficiency = share(machine, "pc" if points else "pp")
+    return roofline.time(counts, machine, dtype, 1, efficiency).seconds / lists.pairs

@@ -23,5 +23,5 @@ def counts(
     device
         Whether scratch is apart from memory.
     """
-    moved = itemsize * modes * (2 * (spread + result) + 1)
-    return Counts(text.operations, levels(text, moved, moved, device), text.atomics, launches)
+    nbytes = itemsize * modes * (2 * (spread + result) + 1)
+    return Counts(text.operations, levels(text, nbytes, nbytes, device), text.atomics, launches)

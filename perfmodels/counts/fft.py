@@ -11,7 +11,7 @@ def line(n: int) -> float:
     return 5.0 * n * math.log2(n) if n > 0 else 0.0
 
 
-def counts(lines: Mapping[int, float], moved: float, components: int = 1, launches: int = 1) -> Counts:
+def counts(lines: Mapping[int, float], nbytes: float, components: int = 1, launches: int = 1) -> Counts:
     """Count transforms.
 
     Parameters
@@ -26,4 +26,4 @@ def counts(lines: Mapping[int, float], moved: float, components: int = 1, launch
         Calls of the library.
     """
     total = sum(number * line(n) for n, number in lines.items())
-    return Counts({"fft": components * total}, {"l2": components * moved, "dram": components * moved}, 0.0, launches)
+    return Counts({"fft": components * total}, {"l2": components * nbytes, "dram": components * nbytes}, 0.0, launches)

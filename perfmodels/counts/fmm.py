@@ -160,139 +160,152 @@ class OctetLaunch:
 
 def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool = False) -> dict[str, Counts]:
     """Count all steps of a plan and one sum, of numbers of `itemsize` bytes in vectors of `lanes`, or on a device."""
-    about = (itemsize, lanes, device)
-    found = {"tree": streamed(n.moved * SORTED * (9 * itemsize + 10), 6), "lists": streamed(n.listed * 16 * PASSES, 0)}
-    of = {
+    widths = (itemsize, lanes, device)
+    counts_of_steps = {
+        "tree": streamed(n.moved * SORTED * (9 * itemsize + 10), 6),
+        "lists": streamed(n.listed * 16 * PASSES, 0),
+    }
+    interactions = {
         "p2m": (texts.surfaces, texts.source, n.check), "p2l": (texts.surfaces, texts.source, n.check),
         "m2p": (texts.fields, n.equivalent, texts.result), "l2p": (texts.fields, n.equivalent, texts.result),
         "p2p": (texts.ranges, texts.source, texts.result),
     }  # fmt: skip
-    for name, (text, source, result) in of.items():
-        some = n.lists.get(name)
-        found[name] = interacting(text, some, source, result, *about) if some is not None else Counts()
+    for name, (text, source, result) in interactions.items():
+        lists_ = n.lists.get(name)
+        counts_of_steps[name] = interacting(text, lists_, source, result, *widths) if lists_ is not None else Counts()
     if n.levels:
-        found["p2m"] += streamed(float(n.n_sources * (itemsize * 2 * texts.source + 4)), 0)
+        counts_of_steps["p2m"] += streamed(float(n.n_sources * (itemsize * 2 * texts.source + 4)), 0)
     for name, way, step in (("m2m", "up", "to_parent"), ("l2l", "down", "to_children")):
-        found[name] = sum((_dense(texts, n, level, way, step, *about) for level in n.levels), Counts())
-    found["transforms"] = sum((_transforms(texts, n, it, *about) for it in n.translation_levels), Counts())
-    found["m2l"] = sum((octets(n, it, itemsize, device) for it in n.translation_levels), Counts())
-    return {name: found[name] for name in STEPS}
+        counts_of_steps[name] = sum((_dense(texts, n, level, way, step, *widths) for level in n.levels), Counts())
+    counts_of_steps["transforms"] = sum(
+        (_transforms(texts, n, translations, *widths) for translations in n.translation_levels), Counts()
+    )
+    counts_of_steps["m2l"] = sum(
+        (octets(n, translations, itemsize, device) for translations in n.translation_levels), Counts()
+    )
+    return {name: counts_of_steps[name] for name in STEPS}
 
 
 def _dense(
     texts: FmmTexts, n: FmmSizes, level: OctetLevel, way: str, step: str, itemsize: int, lanes: int, device: bool
 ) -> Counts:
     """Count the dense steps of one level in one direction: fold, solve, unfold, and the step with its children."""
-    size, filled = itemsize * SIBLINGS * level.octets, level.boxes / (SIBLINGS * level.octets)
-    launch = OctetLaunch(level.octets, filled, lanes, device)
+    size, occupancy = itemsize * SIBLINGS * level.octets, level.boxes / (SIBLINGS * level.octets)
+    launch = OctetLaunch(level.octets, occupancy, lanes, device)
     first, second = n.matrices[way]
     check, equivalent = n.check * n.points, n.equivalent * n.points
-    found = _folding(texts.dense["fold"], n, n.check, size * (check + first.columns), launch)
-    found += _folding(texts.dense["unfold"], n, n.equivalent, size * (equivalent + second.rows), launch)
-    both = Matrix(first.classes, first.tiles + second.tiles, first.turns + second.turns, second.rows, first.columns)
-    moved = size * (first.columns + second.rows)
-    found += _products(texts.dense["solve"], both, n.together[0], moved, launch, stages=2)
+    result = _folding(texts.dense["fold"], n, n.check, size * (check + first.columns), launch)
+    result += _folding(texts.dense["unfold"], n, n.equivalent, size * (equivalent + second.rows), launch)
+    matrices = Matrix(first.classes, first.tiles + second.tiles, first.turns + second.turns, second.rows, first.columns)
+    nbytes = size * (first.columns + second.rows)
+    result += _products(texts.dense["solve"], matrices, n.together[0], nbytes, launch, stages=2)
     if level.inner:
         (matrix,) = n.matrices[step]
-        up = step == "to_parent"
-        components, side = (n.equivalent, equivalent) if up else (n.check, check)
-        text = texts.dense["fold_children" if up else "unfold_children"]
-        trips = {"e": components * n.points, "has_children": filled}
-        moved = size * 2 * SIBLINGS * side
-        one = _of_octets(text, trips, level.octets, moved, launch)
-        moved = size * (matrix.columns + matrix.rows) * (2 if up else 1)
-        one += _products(texts.dense["products_add" if up else "products"], matrix, n.together[0], moved, launch)
-        found += replace(one, launches=2 * -(-level.octets // n.together[1]))
-    return found
+        is_upward = step == "to_parent"
+        components, side = (n.equivalent, equivalent) if is_upward else (n.check, check)
+        text = texts.dense["fold_children" if is_upward else "unfold_children"]
+        trips = {"e": components * n.points, "has_children": occupancy}
+        nbytes = size * 2 * SIBLINGS * side
+        step_counts = _of_octets(text, trips, level.octets, nbytes, launch)
+        nbytes = size * (matrix.columns + matrix.rows) * (2 if is_upward else 1)
+        step_counts += _products(
+            texts.dense["products_add" if is_upward else "products"], matrix, n.together[0], nbytes, launch
+        )
+        result += replace(step_counts, launches=2 * -(-level.octets // n.together[1]))
+    return result
 
 
-def _folding(text: LoopText, n: FmmSizes, components: int, moved: float, launch: OctetLaunch) -> Counts:
+def _folding(text: LoopText, n: FmmSizes, components: int, nbytes: float, launch: OctetLaunch) -> Counts:
     """Count the conversion of surface values to class values, or back."""
     share = n.points / (SIBLINGS * n.orbits)
     trips = {"e": components * n.orbits, "has_row": share, "is_first": share}
-    return _of_octets(text, trips, launch.octets, moved, launch)
+    return _of_octets(text, trips, launch.octets, nbytes, launch)
 
 
 def _products(
-    text: LoopText, matrix: Matrix, together: int, moved: float, launch: OctetLaunch, stages: int = 1
+    text: LoopText, matrix: Matrix, block_size: int, nbytes: float, launch: OctetLaunch, stages: int = 1
 ) -> Counts:
     """Count the products of the matrices of all classes with class values, in `stages` loops of one name."""
     octets = launch.octets
-    teams = matrix.classes * -(-octets // together)
+    teams = matrix.classes * -(-octets // block_size)
     trips = {"t": matrix.tiles / matrix.classes / stages, "j": matrix.turns / matrix.tiles}
-    share = octets / (together * -(-octets // together))
+    share = octets / (block_size * -(-octets // block_size))
     trips |= {"has_octet": share}
-    return _of_octets(text, trips, teams, moved, replace(launch, filled=launch.filled * share))
+    return _of_octets(text, trips, teams, nbytes, replace(launch, filled=launch.filled * share))
 
 
-def _of_octets(text: LoopText, trips: Mapping[str, float], teams: float, moved: float, launch: OctetLaunch) -> Counts:
+def _of_octets(text: LoopText, trips: Mapping[str, float], teams: float, nbytes: float, launch: OctetLaunch) -> Counts:
     """Count a launch with siblings in the lanes."""
-    filled = launch.filled
-    found = of_teams(text, trips, teams, launch.lanes, launch.device)
-    bytes_ = levels(found, moved, moved, launch.device)
-    near = {level: filled * n if level in roofline.PER_LANE else n for level, n in bytes_.items()}
-    return Counts(times(found.operations, filled), near, found.atomics, 1, filled)
+    occupancy = launch.filled
+    total = of_teams(text, trips, teams, launch.lanes, launch.device)
+    bytes_ = levels(total, nbytes, nbytes, launch.device)
+    bytes_of_lanes = {level: occupancy * n if level in roofline.PER_LANE else n for level, n in bytes_.items()}
+    return Counts(times(total.operations, occupancy), bytes_of_lanes, total.atomics, 1, occupancy)
 
 
-def _transforms(texts: FmmTexts, n: FmmSizes, it: TranslationLevel, itemsize: int, lanes: int, device: bool) -> Counts:
+def _transforms(
+    texts: FmmTexts, n: FmmSizes, translations: TranslationLevel, itemsize: int, lanes: int, device: bool
+) -> Counts:
     """Count the transforms of equivalents to spectra, and of spectra to check values."""
     p, f = n.order, 2 * n.order - 1
     rim = (4 * p - 4) / p**2
-    trips = {"x": p, "ky": ((p - 1) * f + p) / p, "k": p / it.groups, "has_mirror": (p - 1) / p}
+    trips = {"x": p, "ky": ((p - 1) * f + p) / p, "k": p / translations.groups, "has_mirror": (p - 1) / p}
     trips |= {"on_rim": rim}
-    found = Counts()
+    result = Counts()
     for text, components, octets, teams in (
-        (texts.forward, n.equivalent, it.sources, p),
-        (texts.backward, n.check, it.targets, it.groups),
+        (texts.forward, n.equivalent, translations.sources, p),
+        (texts.backward, n.check, translations.targets, translations.groups),
     ):
-        moved = itemsize * octets * components * (2 * SIBLINGS * n.frequencies + SIBLINGS * n.points)
-        launch = OctetLaunch(octets, it.boxes, lanes, device)
-        found += _of_octets(text, trips, octets * components * teams, moved, launch)
-    return Counts(found.operations, found.bytes, found.atomics, 2 * it.groups, found.fill)
+        nbytes = itemsize * octets * components * (2 * SIBLINGS * n.frequencies + SIBLINGS * n.points)
+        launch = OctetLaunch(octets, translations.boxes, lanes, device)
+        result += _of_octets(text, trips, octets * components * teams, nbytes, launch)
+    return Counts(result.operations, result.bytes, result.atomics, 2 * translations.groups, result.fill)
 
 
-def octets(n: FmmSizes, it: TranslationLevel, itemsize: int, device: bool = False) -> Counts:
+def octets(n: FmmSizes, translations: TranslationLevel, itemsize: int, device: bool = False) -> Counts:
     """Count the products of spectra of pairs of octets: by formula, as all loops of their text are known.
 
     For each frequency and pair of components a pair of octets has 8 × 8 complex products, with targets in the lanes: it
     reads 16 numbers, and reads and writes 16 others.  The 8 × 8 numbers of a direction are read once a block.
     """
-    each = n.frequencies * n.check * n.equivalent
-    copied = 2 * 16 * SIBLINGS * DIRECTIONS * it.items
-    kernels = 16 * SIBLINGS * DIRECTIONS * it.blocks
-    spectra = 16 * n.frequencies * (n.equivalent * it.met + n.check * 2 * it.targets)
-    once = 16 * n.frequencies * (n.equivalent * it.sources + n.check * it.targets) + each * TABLE
-    l2 = spectra + each * it.items * TABLE
-    near = {"l1": each * (48 * it.pairs + kernels), "shared": float(each * copied)}
+    products = n.frequencies * n.check * n.equivalent
+    copies = 2 * 16 * SIBLINGS * DIRECTIONS * translations.items
+    kernels = 16 * SIBLINGS * DIRECTIONS * translations.blocks
+    spectra = 16 * n.frequencies * (n.equivalent * translations.met + n.check * 2 * translations.targets)
+    least_bytes = (
+        16 * n.frequencies * (n.equivalent * translations.sources + n.check * translations.targets) + products * TABLE
+    )
+    l2 = spectra + products * translations.items * TABLE
+    bytes_of_lanes = {"l1": products * (48 * translations.pairs + kernels), "shared": float(products * copies)}
     if not device:
-        near = {"l1": near["l1"] + near["shared"]}
-    bytes_ = {level: itemsize * it.boxes * total for level, total in near.items()}
-    bytes_ |= {"l2": float(itemsize * l2), "dram": float(itemsize * once)}
-    fused = 4 * SIBLINGS * SIBLINGS * each * it.pairs
-    return Counts({"fma": it.boxes * fused}, bytes_, 0.0, it.groups, it.boxes)
+        bytes_of_lanes = {"l1": bytes_of_lanes["l1"] + bytes_of_lanes["shared"]}
+    bytes_ = {level: itemsize * translations.boxes * total for level, total in bytes_of_lanes.items()}
+    bytes_ |= {"l2": float(itemsize * l2), "dram": float(itemsize * least_bytes)}
+    fmas = 4 * SIBLINGS * SIBLINGS * products * translations.pairs
+    return Counts({"fma": translations.boxes * fmas}, bytes_, 0.0, translations.groups, translations.boxes)
 
 
-def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64", units: int | None = None
+def predict(counts_of_steps: Mapping[str, Counts], machine: Machine, dtype: str = "float64", units: int | None = None
             ) -> dict[str, Bound]:  # fmt: skip
     """Predict seconds by step, of numbers of one type, as `clusters.predict` does by phase."""
     units = machine.units if units is None else units
-    made = {}
-    for name, counts in found.items():
-        many = 1 if name == "lists" else units
-        reached = share(machine, name) * machine.together(ASSUMED[STEPS[name][1]][-1], many)
-        made[name] = roofline.time(counts, machine, dtype, many, reached)
-    return made
+    bounds = {}
+    for name, counts in counts_of_steps.items():
+        units_used = 1 if name == "lists" else units
+        efficiency = share(machine, name) * machine.together(ASSUMED[STEPS[name][1]][-1], units_used)
+        bounds[name] = roofline.time(counts, machine, dtype, units_used, efficiency)
+    return bounds
 
 
 def by_phase(steps: Mapping[str, Bound]) -> dict[str, float]:
     """Return the seconds of each phase, summed over its steps."""
-    found = dict.fromkeys(PHASES, 0.0)
+    seconds = dict.fromkeys(PHASES, 0.0)
     for name, bound in steps.items():
-        found[STEPS[name][0]] += bound.seconds
-    return found
+        seconds[STEPS[name][0]] += bound.seconds
+    return seconds
 
 
 def share(machine: Machine, step: str) -> float:
     """Return the share of its limit that a step reaches: measured, or the first of `ASSUMED` that is known."""
     name = STEPS[step][1]
-    return next(machine.reached[known] for known in (name, *ASSUMED[name]) if known in machine.reached)
+    return next(machine.reached[key] for key in (name, *ASSUMED[name]) if key in machine.reached)

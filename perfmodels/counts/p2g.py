@@ -129,8 +129,8 @@ def counts(
 
 def filled(P: int, lanes: int, halves: bool = True) -> float:
     """Return the share of lanes that P points fill: whole vectors and, on hosts, halves, quarters, … for the rest."""
-    left = P % lanes
-    pieces = P // lanes + (left.bit_count() if halves else left > 0)
+    remainder = P % lanes
+    pieces = P // lanes + (remainder.bit_count() if halves else remainder > 0)
     return P / (pieces * lanes)
 
 

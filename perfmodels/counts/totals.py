@@ -54,13 +54,13 @@ class Counts:
 
     def __add__(self, other: "Counts") -> "Counts":
         """Return the counts of both, one after the other; `fill` is the average over operations."""
-        done = self.amount / self.fill + other.amount / other.fill
+        lanes_amount = self.amount / self.fill + other.amount / other.fill
         return Counts(
             added(self.operations, other.operations),
             added(self.bytes, other.bytes),
             self.atomics + other.atomics,
             self.launches + other.launches,
-            (self.amount + other.amount) / done if done else min(self.fill, other.fill),
+            (self.amount + other.amount) / lanes_amount if lanes_amount else min(self.fill, other.fill),
         )
 
     def scaled(self, factor: float) -> "Counts":

@@ -134,12 +134,12 @@ class KernelWork:
 
     def times(self, device: DeviceConstants) -> dict[str, float]:
         """Return the seconds of the four models: ``"T0"``, ``"Tinf"``, ``"Tinf_l1"`` and ``"Tf"``."""
-        own, shared = self.flops * device.flop, device.l1 * self.shared
+        arithmetic, shared = self.flops * device.flop, device.l1 * self.shared
         return {
-            "T0": own + device.byte * (self.moved + shared),
-            "Tinf": own + device.byte * (self.whole + device.l2 * self.moved + shared),
-            "Tinf_l1": own + device.byte * (self.whole + device.l1 * self.moved + shared),
-            "Tf": own,
+            "T0": arithmetic + device.byte * (self.moved + shared),
+            "Tinf": arithmetic + device.byte * (self.whole + device.l2 * self.moved + shared),
+            "Tinf_l1": arithmetic + device.byte * (self.whole + device.l1 * self.moved + shared),
+            "Tf": arithmetic,
         }
 
 
@@ -150,24 +150,24 @@ def p2p(
     n, looked_at = problem.n, 27.0 * problem.s
     flops = n * looked_at * (device.pair * math.pi / 6 + 14)
     sources = 96.0 * looked_at
-    moved, shared = {
+    nbytes, shared = {
         "GM-1D": (48 + sources, 0.0),
         "GM-2D": (24 * by + 24 + sources, 0.0),
         "SM-1D": (48 + sources / bx, 24 + sources),
         "SM-2D": (48 + sources / bx, 24 * by + sources),
     }[variant]
-    return KernelWork(flops, 144.0 * n, n * moved, n * shared)
+    return KernelWork(flops, 144.0 * n, n * nbytes, n * shared)
 
 
 def p2g(problem: PublishedProblem, variant: str = "hybrid", bx: int = 64) -> KernelWork:
     """Return the work of P2G (section 5.2, Table 4; for ``"grid"`` the bytes behind Table 5, see the module)."""
-    n, taps, near = problem.n, problem.P**3, 27 * (problem.P / 2) ** 3
-    whole = 96.0 * (n + problem.held)
+    n, taps, neighbours = problem.n, problem.P**3, 27 * (problem.P / 2) ** 3
+    nbytes_all = 96.0 * (n + problem.held)
     if variant == "hybrid":
-        moved = 96.0 * n * (1 + near / min(bx, problem.cell))
-        return KernelWork(46.0 * n * taps, whole, moved, n * (96.0 * taps + 12 * near))
-    flops = n * (6.0 * problem.degree * taps + 50 * near) if variant == "grid" else 46.0 * n * taps
-    return KernelWork(flops, whole, n * (24.0 + 168 * taps))
+        nbytes = 96.0 * n * (1 + neighbours / min(bx, problem.cell))
+        return KernelWork(46.0 * n * taps, nbytes_all, nbytes, n * (96.0 * taps + 12 * neighbours))
+    flops = n * (6.0 * problem.degree * taps + 50 * neighbours) if variant == "grid" else 46.0 * n * taps
+    return KernelWork(flops, nbytes_all, n * (24.0 + 168 * taps))
 
 
 def g2p(problem: PublishedProblem) -> KernelWork:
@@ -221,7 +221,7 @@ class Stage:
 def stages(
     problem: PublishedProblem,
     device: DeviceConstants,
-    measured: Mapping[str, float] | None = None,
+    times: Mapping[str, float] | None = None,
     single: bool = False,
 ) -> dict[str, Stage]:
     """Predict the stages of a whole sum by the published method.
@@ -248,17 +248,17 @@ def stages(
         "ifft": (3 * transform, fft, 0.0),
         "g2p": (g2p(problem).times(device)["T0"], REACHED[f"g2p{small}"], SORT),
     }
-    found = {}
-    for name, (limit, reached, more) in limits.items():
-        kernel = limit / reached.share
-        seconds = (kernel / (1.3 if name == "p2g" else 2.0) + more / 2) if single else kernel + more
-        was = None if measured is None else measured[name] * 1e-3
-        found[name] = Stage(limit, seconds, reached, was)
-    return found
+    result = {}
+    for name, (limit, reach, overhead) in limits.items():
+        kernel = limit / reach.share
+        seconds = (kernel / (1.3 if name == "p2g" else 2.0) + overhead / 2) if single else kernel + overhead
+        time = None if times is None else times[name] * 1e-3
+        result[name] = Stage(limit, seconds, reach, time)
+    return result
 
 
 def of_density(n: int, s: float, P: int = 8) -> PublishedProblem:
     """Return the headline problem at another size and density: s grows with rc³, and grid points with n / s."""
-    known = PROBLEMS["table10" if P < 6 else "table9"]
-    grow = n / known.n * known.s / s
-    return replace(known, n=n, s=s, held=known.held * grow, padded=known.padded * grow, cell=known.cell * s / known.s)
+    base = PROBLEMS["table10" if P < 6 else "table9"]
+    scale = n / base.n * base.s / s
+    return replace(base, n=n, s=s, held=base.held * scale, padded=base.padded * scale, cell=base.cell * s / base.s)

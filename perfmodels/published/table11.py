@@ -19,12 +19,12 @@ LAYOUTS = {"box grows along x": (1, 1), "cube": (3, 3)}  # periodicity; axes alo
 
 def parameters(ranks: int, layout: str = "cube") -> Parameters:
     """Return parameters with the published grid of a number of ranks."""
-    periodicity, growing = LAYOUTS[layout]
+    periodicity, dimensions = LAYOUTS[layout]
     # The even number of rows that is nearest to the growth of the points.
-    rows = [2 * round(ROWS * ranks ** (1 / growing) / 2) if axis < growing else ROWS for axis in range(3)]
+    rows = [2 * round(ROWS * ranks ** (1 / dimensions) / 2) if axis < dimensions else ROWS for axis in range(3)]
     box, n = tuple(m / ROWS for m in rows), POINTS * ranks
-    found = choose.parameters(Question("stokes_comb", box, n, n, 1e-9, rc=RC, periodicity=periodicity))
-    return replace(found, grid=tuple(rows), h=(1 / ROWS,) * 3, P=WINDOW, kmax=KEPT * math.pi * ROWS)
+    result = choose.parameters(Question("stokes_comb", box, n, n, 1e-9, rc=RC, periodicity=periodicity))
+    return replace(result, grid=tuple(rows), h=(1 / ROWS,) * 3, P=WINDOW, kmax=KEPT * math.pi * ROWS)
 
 
 def published(ranks: int) -> float:
@@ -34,19 +34,19 @@ def published(ranks: int) -> float:
 
 def seconds(ranks: int, network: Network, layout: str = "cube", hidden: bool = True) -> float:
     """Predict the time of a sum: the published times of kernels on one rank, and parki's exchanges."""
-    one = published(1)
+    serial = published(1)
     if ranks == 1:
-        return one
+        return serial
     p, n = parameters(ranks, layout), POINTS * ranks
-    sent = volumes.by_formula(p, division.shape(p, ranks, n), n)
-    exchanged = network.seconds(2 * ranks, sent.ghost_grid + sent.exchange)
-    beside = 1e-3 * TABLE11["p2p"][0] if hidden else 0.0
-    return one + network.seconds(2 * ranks, sent.sort + sent.ghost_source) + max(0.0, exchanged - beside)
+    traffic = volumes.by_formula(p, division.shape(p, ranks, n), n)
+    exchange = network.seconds(2 * ranks, traffic.ghost_grid + traffic.exchange)
+    overlap = 1e-3 * TABLE11["p2p"][0] if hidden else 0.0
+    return serial + network.seconds(2 * ranks, traffic.sort + traffic.ghost_source) + max(0.0, exchange - overlap)
 
 
 def table(network: Network) -> list[str]:
     """Return a table of times and efficiencies, the published ones first."""
-    heads = [*(f"{name}, {when}" for name in LAYOUTS for when in ("apart", "hidden"))]
+    heads = [*(f"{name}, {mode}" for name in LAYOUTS for mode in ("apart", "hidden"))]
     lines = [
         f"Table 11, {POINTS:,} points a rank, milliseconds and efficiency; its kernels' times with parki's exchanges",
         f"{'ranks':>7}{'published':>20}" + "".join(f"{head:>27}" for head in heads),

@@ -34,9 +34,9 @@ def treecodes(predict: Callable[[str, str], RankedSum]) -> list[str]:
     ]
     for method, by_points in EFFICIENCIES.items():
         for points, published in by_points.items():
-            it = predict(points, method)
-            figures = f"{it.efficiency():>8.3f}{it.efficiency(placed=False):>8.3f}{it.with_plan:>11.3f}"
-            lines.append(f"{NAMES[method]:>8}{points:>10}{published:>11.2f}{figures}{it.imbalance:>11.3f}")
+            row = predict(points, method)
+            figures = f"{row.efficiency():>8.3f}{row.efficiency(placed=False):>8.3f}{row.with_plan:>11.3f}"
+            lines.append(f"{NAMES[method]:>8}{points:>10}{published:>11.2f}{figures}{row.imbalance:>11.3f}")
     return lines
 
 
@@ -47,17 +47,17 @@ def sc09(predict: Callable[[int, int], RankedSum]) -> list[str]:
         f"{'':>28}{'ranks':>7}{'points':>11}{'published':>13}{'efficiency':>11}{'against first':>14}{'with plan':>11}",
     ]
     cases = (
-        ("figure 3, strong", STRONG, lambda of, ranks: of),
-        ("figure 4, weak", WEAK, lambda of, ranks: of * ranks),
-        ("figure 6, weak, a GPU each", GPUS, lambda of, ranks: of * ranks),
+        ("figure 3, strong", STRONG, lambda number, ranks: number),
+        ("figure 4, weak", WEAK, lambda number, ranks: number * ranks),
+        ("figure 6, weak, a GPU each", GPUS, lambda number, ranks: number * ranks),
     )
-    for what, (of, every, published), points in cases:
+    for title, (number, rank_counts, published), points in cases:
         first = None
-        for ranks in every:
-            it = predict(points(of, ranks), ranks)
-            first = first or (it.seconds() * ranks / it.n)
-            against = first * it.n / ranks / it.seconds()
-            said = published if ranks == every[-1] else ""
-            figures = f"{it.efficiency():>11.3f}{against:>14.3f}{it.with_plan:>11.3f}"
-            lines.append(f"{what:>28}{ranks:>7}{it.n:>11.4g}{said:>13}{figures}")
+        for ranks in rank_counts:
+            row = predict(points(number, ranks), ranks)
+            first = first or (row.seconds() * ranks / row.n)
+            relative_time = first * row.n / ranks / row.seconds()
+            published_text = published if ranks == rank_counts[-1] else ""
+            figures = f"{row.efficiency():>11.3f}{relative_time:>14.3f}{row.with_plan:>11.3f}"
+            lines.append(f"{title:>28}{ranks:>7}{row.n:>11.4g}{published_text:>13}{figures}")
     return lines

@@ -90,10 +90,10 @@ class Shared:
 
     def exchanged(self, *names: str) -> float:
         """Return the seconds of messages of some phases, by default of all."""
-        sent = self.volumes._asdict()
+        nbytes = self.volumes._asdict()
         if self.ways.placed:
-            del sent["sort"]
-        return sum(self.network.seconds(self.messages[name], sent[name]) for name in names or sent)
+            del nbytes["sort"]
+        return sum(self.network.seconds(self.messages[name], nbytes[name]) for name in names or nbytes)
 
     @property
     def apart(self) -> float:
@@ -105,9 +105,9 @@ class Shared:
         """Return the seconds of a call, which exchanges the grid while the near field is summed."""
         if not self.ways.hidden:
             return self.apart
-        near = self.whole.phases["p2p"].bound.seconds / self.ranks
-        hidden = min(near, self.exchanged(*HIDDEN))
-        return self.apart - hidden
+        near_seconds = self.whole.phases["p2p"].bound.seconds / self.ranks
+        overlap = min(near_seconds, self.exchanged(*HIDDEN))
+        return self.apart - overlap
 
 
 def predict(question: Question, machine: Machine, network: Network, ranks: int, ways: Ways = EVERY) -> Shared:
@@ -116,43 +116,43 @@ def predict(question: Question, machine: Machine, network: Network, ranks: int, 
     if question.rc is not None or not ways.tuned:
         return first
     cutoffs = cutoff.longer(first.whole.parameters)
-    others = [shared(replace(question, rc=rc), machine, network, ranks, ways) for rc in cutoffs]
-    return min([first, *others], key=lambda one: one.seconds)
+    alternatives = [shared(replace(question, rc=rc), machine, network, ranks, ways) for rc in cutoffs]
+    return min([first, *alternatives], key=lambda candidate: candidate.seconds)
 
 
 def shared(question: Question, machine: Machine, network: Network, ranks: int, ways: Ways = EVERY) -> Shared:
     """Predict a sum over ranks with the parameters of one machine."""
-    whole = ewald.predict(question, machine)
-    p, n = whole.parameters, question.n_sources
+    serial = ewald.predict(question, machine)
+    p, n = serial.parameters, question.n_sources
     shape = division.shape(p, ranks, n, ways.disc)
     if math.prod(shape) < ranks:
         raise TooManyRanks(f"--ranks {ranks}: expected at most {math.prod(shape)}, as many as the grid has bricks for")
-    around = AROUND if min(shape) > 1 else 2 * (ranks > 1)
-    others = ranks - 1
-    messages = {"sort": 2 * others, "ghost_source": around, "ghost_grid": 2 * around, "exchange": 2 * others}
+    neighbours = AROUND if min(shape) > 1 else 2 * (ranks > 1)
+    peers = ranks - 1
+    messages = {"sort": 2 * peers, "ghost_source": neighbours, "ghost_grid": 2 * neighbours, "exchange": 2 * peers}
     bits = wire.at_most(cutoff.enough(question) if ways.fewer else 64, p.far)
-    sent = volumes.by_formula(p, shape, n, 1, bits, ways.disc)
+    traffic = volumes.by_formula(p, shape, n, 1, bits, ways.disc)
     batch = planes.BATCH if machine.is_gpu else planes.CACHE
     return Shared(
-        question, whole, ranks, shape, sent, messages, network, volumes.memory(p, shape, n, 1, bits, batch), ways
+        question, serial, ranks, shape, traffic, messages, network, volumes.memory(p, shape, n, 1, bits, batch), ways
     )
 
 
-def strong(question: Question, machine: Machine, network: Network, most: int) -> Iterator[Shared]:
+def strong(question: Question, machine: Machine, network: Network, largest: int) -> Iterator[Shared]:
     """Yield predictions of one sum over 1, 2, 4, … ranks, up to as many as its grid has bricks for."""
-    for ranks in _doubled(most):
+    for ranks in _doubled(largest):
         try:
             yield predict(question, machine, network, ranks)
         except TooManyRanks:
             return
 
 
-def weak(question: Question, machine: Machine, network: Network, most: int) -> Iterator[Shared]:
+def weak(question: Question, machine: Machine, network: Network, largest: int) -> Iterator[Shared]:
     """Yield predictions of sums with a fixed number of points a rank, in boxes that grow with the points."""
-    for ranks in _doubled(most):
+    for ranks in _doubled(largest):
         n, box = question.n_sources * ranks, tuple(side * ranks ** (1 / 3) for side in question.box)
         yield predict(replace(question, n_targets=n, n_sources=n, box=box), machine, network, ranks)
 
 
-def _doubled(most: int) -> list[int]:
-    return sorted({*(2**i for i in range(most.bit_length())), most})
+def _doubled(largest: int) -> list[int]:
+    return sorted({*(2**i for i in range(largest.bit_length())), largest})

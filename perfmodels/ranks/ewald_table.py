@@ -22,9 +22,9 @@ def text(question: Question, machine: Machine, network: Network, ranks: int, pub
     rows = list(ewald.strong(question, machine, network, ranks))
     lines += ["", f"strong: {n:,} points", *_table(rows, [rows[0].work / row.ranks for row in rows])]
     bricks = f"bricks {last.shape[0]} × {last.shape[1]} along y and z"
-    head, asked = f"{last.ranks} ranks, {n:,} points each", replace(last.question, rc=question.rc)
+    head, base_question = f"{last.ranks} ranks, {n:,} points each", replace(last.question, rc=question.rc)
     lines += ["", f"{head}: {bricks}, a rank, {last.memory / 1e9:.2f} GB", *_phases(last)]
-    lines += ["", f"{head}, one way after the other", *_parts(last, asked, machine, best)]
+    lines += ["", f"{head}, one way after the other", *_parts(last, base_question, machine, best)]
     if published:
         lines += ["", *table11.table(network)]
     return "\n".join(lines)
@@ -44,19 +44,20 @@ def _phases(row: Shared) -> list[str]:
     """Return lines on the messages of a rank and its work, by phase."""
     lines = []
     for name, nbytes in row.volumes._asdict().items():
-        said = f"{nbytes / 1e6:>10.2f} MB in {row.messages[name]:>4} messages"
-        lines.append(f"  {name:<14}{said}{1e3 * row.exchanged(name):>10.3f} ms")
+        traffic = f"{nbytes / 1e6:>10.2f} MB in {row.messages[name]:>4} messages"
+        lines.append(f"  {name:<14}{traffic}{1e3 * row.exchanged(name):>10.3f} ms")
     for name, phase in row.whole.phases.items():
         lines.append(f"  {name:<14}{1e3 * phase.bound.seconds / row.ranks:>40.3f} ms")
     return lines
 
 
-def _parts(row: Shared, asked: Question, machine: Machine, best: float) -> list[str]:
+def _parts(row: Shared, base_question: Question, machine: Machine, best: float) -> list[str]:
     """Return lines on the gain of each way to shorten exchanges."""
     lines = [f"  {'':<38}{'bricks':>10}{'rc':>10}{'messages':>14}{'call':>12}{'efficiency':>12}"]
     for name, ways in ewald.PARTS.items():
-        one = ewald.predict(asked, machine, row.network, row.ranks, ways)
-        bricks, sent = "×".join(map(str, one.shape)), sum(one.volumes) - ways.placed * one.volumes.sort
-        figures = f"{one.whole.parameters.rc:>10.4g}{sent / 1e6:>11.0f} MB{1e3 * one.seconds:>9.2f} ms"
-        lines.append(f"  {name:<38}{bricks:>10}{figures}{best / one.seconds:>12.3f}")
+        prediction = ewald.predict(base_question, machine, row.network, row.ranks, ways)
+        bricks = "×".join(map(str, prediction.shape))
+        nbytes = sum(prediction.volumes) - ways.placed * prediction.volumes.sort
+        figures = f"{prediction.whole.parameters.rc:>10.4g}{nbytes / 1e6:>11.0f} MB{1e3 * prediction.seconds:>9.2f} ms"
+        lines.append(f"  {name:<38}{bricks:>10}{figures}{best / prediction.seconds:>12.3f}")
     return lines

@@ -108,79 +108,79 @@ def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
     seconds = {name: step.bound.seconds for name, step in fmm.predict(plan, machine).items()}
     units = FmmShares(nodes, lists, Cuts(np.array([0, n]))).units
     steps = (("p2p",), ("m2l",), ("transforms",), ("m2m", "l2l"), ("p2m", "l2p"), ("p2l", "m2p"))
-    times = [sum(seconds.get(name, 0.0) for name in some) for some in steps]
-    costs = Units(*(time / max(float(of[0]), 1.0) for time, of in zip(times, units, strict=True)))
+    times = [sum(seconds.get(name, 0.0) for name in names) for names in steps]
+    costs = Units(*(time / max(float(amounts[0]), 1.0) for time, amounts in zip(times, units, strict=True)))
     points, pair = surfaces.count(p.order), structure.expansion.particles.pair
     nbytes = points * representation.equivalent * np.dtype(case.dtype).itemsize
     size = params.leaf_size("kifmm", p.order, representation.check)
-    wanted = size, balance.costs(representation, p.order, case.dtype)
-    return Reference(costs, n / np.count_nonzero(nodes.is_leaf), points, nbytes, pair.dens, pair.result, wanted)
+    targets = size, balance.costs(representation, p.order, case.dtype)
+    return Reference(costs, n / np.count_nonzero(nodes.is_leaf), points, nbytes, pair.dens, pair.result, targets)
 
 
-def tree(x: NDArray[np.floating], it: Reference) -> tuple[OctNodes, OctLists]:
+def tree(x: NDArray[np.floating], reference: Reference) -> tuple[OctNodes, OctLists]:
     """Return the tree and lists that a plan of points would make."""
-    size, costs = it.wanted
+    size, costs = reference.wanted
     cloud = balance.Cloud(x)
     leaf, fill = balance.leaves(cloud, cloud, size, costs, ALONE)
     nodes = octree.build(x, None, leaf, ALONE, fill=fill).nodes
-    return nodes, octlists.lists(nodes, it.points).only
+    return nodes, octlists.lists(nodes, reference.points).only
 
 
 @lru_cache(maxsize=2)
-def lattice(across: int) -> tuple[OctNodes, OctLists]:
-    """Return the tree and lists of a cube that is `across` leaves wide, with a point in each."""
-    axis = np.arange(across, dtype=float)
+def lattice(width: int) -> tuple[OctNodes, OctLists]:
+    """Return the tree and lists of a cube that is `width` leaves wide, with a point in each."""
+    axis = np.arange(width, dtype=float)
     x = np.ascontiguousarray(np.stack(np.meshgrid(axis, axis, axis, indexing="ij")).reshape(3, -1))
-    nodes = octree.build(x, None, 1, ALONE, fill=float(across)).nodes
+    nodes = octree.build(x, None, 1, ALONE, fill=float(width)).nodes
     return nodes, octlists.lists(nodes).only
 
 
-def cube(across: int, leaf: float) -> Units:
-    """Return the work of a cube that is `across` leaves wide, with `leaf` points in each (`Units` of numbers)."""
+def cube(width: int, leaf: float) -> Units:
+    """Return the work of a cube that is `width` leaves wide, with `leaf` points in each (`Units` of numbers)."""
     pairs = octets = 0.0
-    k = across
+    k = width
     while k >= 4:
         parents = math.ceil(k / 2)
         pairs += (3 * parents - 2) ** 3 - parents**3
         octets += parents**3
         k = parents
-    return Units((3 * across - 2) ** 3 * leaf**2, pairs, 2 * octets, octets, across**3 * leaf, 0.0)
+    return Units((3 * width - 2) ** 3 * leaf**2, pairs, 2 * octets, octets, width**3 * leaf, 0.0)
 
 
-def counted(it: FmmShares, costs: Units, ref: Reference, each: float = 1.0) -> dict[str, float]:
+def counted(fmm_parts: FmmShares, costs: Units, ref: Reference, points_each: float = 1.0) -> dict[str, float]:
     """Return the counted quantities by name, each of the rank that has most unless its name says otherwise.
 
     Parameters
     ----------
-    it : FmmShares
+    fmm_parts : FmmShares
     costs : Units
         Seconds of a unit of work.
     ref : Reference
-    each : float
+    points_each : float
         Particles that a point of the tree stands for.
     """
-    ranks, nodes, cuts = it.cuts.ranks, it.nodes, it.cuts
-    seconds = it.units.seconds(costs)
-    whole = float(FmmShares(nodes, it.lists, Cuts(cuts.first[[0, -1]])).units.seconds(costs)[0])
-    values, ghosts = it.expansions(ref.nbytes), it.ghosts(ref.charges)
+    ranks, nodes, cuts = fmm_parts.cuts.ranks, fmm_parts.nodes, fmm_parts.cuts
+    seconds = fmm_parts.units.seconds(costs)
+    serial = float(FmmShares(nodes, fmm_parts.lists, Cuts(cuts.first[[0, -1]])).units.seconds(costs)[0])
+    values, ghosts = fmm_parts.expansions(ref.nbytes), fmm_parts.ghosts(ref.charges)
     parts, users = shares.owners(values)
     steps = shares.hypercube(values)
     first = fmm_shares.on_leaves(nodes, nodes.is_leaf * nodes.sources.count.astype(float))
     begin = nodes.sources.begin[first[0]]
-    before = Cuts.by_work(begin, first[1], nodes.sources.n_points, ranks)
-    stay = np.minimum(before.first[1:], cuts.first[1:]) - np.maximum(before.first[:-1], cuts.first[:-1])
+    old_cuts = Cuts.by_work(begin, first[1], nodes.sources.n_points, ranks)
+    staying = np.minimum(old_cuts.first[1:], cuts.first[1:]) - np.maximum(old_cuts.first[:-1], cuts.first[:-1])
     of_leaf = nodes.sources.n_points / np.count_nonzero(nodes.is_leaf)
     remote = np.bincount(values.rank, minlength=ranks) + ghosts.received / (8 * ref.charges * of_leaf)
     return {
-        "excess": float(seconds.max()) - whole / ranks,
-        "imbalance": it.imbalance,
-        "near": float((it.units.pairs * costs.pairs).min()) - whole_near(it, costs) / ranks,
-        "own": float(cuts.own.max()) * each,
-        "recut": float((cuts.own - np.maximum(stay, 0)).max()) * each,
+        "excess": float(seconds.max()) - serial / ranks,
+        "imbalance": fmm_parts.imbalance,
+        "near": float((fmm_parts.units.pairs * costs.pairs).min()) - whole_near(fmm_parts, costs) / ranks,
+        "own": float(cuts.own.max()) * points_each,
+        "recut": float((cuts.own - np.maximum(staying, 0)).max()) * points_each,
         "boxes": float(remote.max()),
-        "ghosts": _most(ghosts) * each,
-        "ghosts most": _most(ghosts) * each,
-        "ghosts mean": float(ghosts.sent.mean()) * each,
+        "ghosts": _most(ghosts) * points_each,
+        "ghosts most": _most(ghosts) * points_each,
+        "ghosts mean": float(ghosts.sent.mean()) * points_each,
         "ghosts messages": float(ghosts.messages.max(initial=0)),
         "owners": _most(users) + _most(parts),
         "owners most": float((np.maximum(users.sent, users.received) + np.maximum(parts.sent, parts.received)).max()),
@@ -195,60 +195,62 @@ def counted(it: FmmShares, costs: Units, ref: Reference, each: float = 1.0) -> d
     }
 
 
-def whole_near(it: FmmShares, costs: Units) -> float:
+def whole_near(fmm_parts: FmmShares, costs: Units) -> float:
     """Return the seconds of all pairs of particles."""
-    return float(it.units.pairs.sum()) * costs.pairs
+    return float(fmm_parts.units.pairs.sum()) * costs.pairs
 
 
 def _most(messages: shares.RankTraffic) -> float:
     return float(np.maximum(messages.sent, messages.received).max(initial=0))
 
 
-def halvings(across: int) -> int:
+def halvings(width: int) -> int:
     """Return the halvings of a cube's leaves across after which a lattice of that width can be counted."""
-    return max(0, math.ceil(math.log2(across / ACROSS)))
+    return max(0, math.ceil(math.log2(width / ACROSS)))
 
 
 @lru_cache(maxsize=64)
-def of_lattice(ranks: int, ref: Reference, across: int) -> Mapping[str, float]:
+def of_lattice(ranks: int, ref: Reference, width: int) -> Mapping[str, float]:
     """Return the counted quantities of a lattice whose points each stand for a leaf."""
     costs = ref.costs
     of_leaf = costs._replace(pairs=costs.pairs * ref.leaf**2, particles=costs.particles * ref.leaf)
-    return counted(fmm_shares.share(*lattice(across), ranks, of_leaf), of_leaf, ref, ref.leaf)
+    return counted(fmm_shares.share(*lattice(width), ranks, of_leaf), of_leaf, ref, ref.leaf)
 
 
-def law(ranks: int, ref: Reference, across: int) -> Mapping[str, float]:
-    """Return the quantities by surface laws (see the module) of a cube that is `across` leaves wide."""
-    times = halvings(across)
-    largest = round(across / 2**times)
+def law(ranks: int, ref: Reference, width: int) -> Mapping[str, float]:
+    """Return the quantities by surface laws (see the module) of a cube that is `width` leaves wide."""
+    times = halvings(width)
+    largest = round(width / 2**times)
     last = of_lattice(ranks, ref, largest)
-    fewer = ranks // 8**times
-    if times and fewer >= MANY:
-        wide, narrow = of_lattice(fewer, ref, largest), of_lattice(fewer, ref, round(across / 4**times))
-        made = {name: grown(wide[name], narrow[name], value) for name, value in last.items()}
+    fewer_ranks = ranks // 8**times
+    if times and fewer_ranks >= MANY:
+        wide_counts = of_lattice(fewer_ranks, ref, largest)
+        narrow_counts = of_lattice(fewer_ranks, ref, round(width / 4**times))
+        result = {name: grown(wide_counts[name], narrow_counts[name], value) for name, value in last.items()}
     else:
         sizes = np.array([round(largest / k) for k in (4, 2, 1)])
-        some = [of_lattice(ranks, ref, int(k)) for k in sizes]
-        made = {name: parabola(sizes, np.array([one[name] for one in some]), across) for name in last}
-    made |= {name: value for name, value in last.items() if name.endswith(("messages", "partners"))}
-    points, leaves = ref.leaf * across**3 / ranks, largest**3 / ranks
-    made |= {name: points * last[name] / (ref.leaf * leaves) for name in ("own", "recut")}
-    made["imbalance"] = 1 + (last["imbalance"] - 1) * (largest / across) ** 3  # work of a few leaves, whatever the size
-    return made
+        samples_ = [of_lattice(ranks, ref, int(k)) for k in sizes]
+        result = {name: parabola(sizes, np.array([sample[name] for sample in samples_]), width) for name in last}
+    result |= {name: value for name, value in last.items() if name.endswith(("messages", "partners"))}
+    points, leaves = ref.leaf * width**3 / ranks, largest**3 / ranks
+    result |= {name: points * last[name] / (ref.leaf * leaves) for name in ("own", "recut")}
+    # The work of a few leaves, whatever the size.
+    result["imbalance"] = 1 + (last["imbalance"] - 1) * (largest / width) ** 3
+    return result
 
 
-def grown(wide: float, narrow: float, more: float) -> float:
+def grown(wide: float, narrow: float, extra: float) -> float:
     """Return a quantity of many ranks with large parts.
 
-    `wide` and `narrow` are its values for few ranks with large and with small parts, `more` for many with small parts.
+    `wide` and `narrow` are its values for few ranks with large and with small parts, `extra` for many with small parts.
     """
-    added = wide + more - narrow
-    return 0.5 * (added + wide * more / narrow) if narrow > 0 < wide else added
+    total = wide + extra - narrow
+    return 0.5 * (total + wide * extra / narrow) if narrow > 0 < wide else total
 
 
-def parabola(s: NDArray[np.integer], values: NDArray[np.float64], at: float) -> float:
+def parabola(s: NDArray[np.integer], values: NDArray[np.float64], position: float) -> float:
     """Return the parabola through three values at a place, but at least the last value."""
-    return max(float(np.polyval(np.polyfit(s, values, 2), at)), float(values[-1]))
+    return max(float(np.polyval(np.polyfit(s, values, 2), position)), float(values[-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,57 +286,62 @@ class FmmModel:
 def predicted(model: FmmModel, n: int, ranks: int) -> RankedSum:
     """Predict a sum of n points over ranks."""
     case, machine, network = model.case, model.machine, model.network
-    one, ref = model.reference(n), model.reference(n // ranks)
+    whole_reference, ref = model.reference(n), model.reference(n // ranks)
     if n <= COUNTED:
-        nodes, lists = _made(case, n, one)
+        nodes, lists = _made(case, n, whole_reference)
         whole_units = FmmShares(nodes, lists, Cuts(np.array([0, n]))).units
-        whole_units = Units(*(float(np.sum(of)) for of in whole_units))
-        it = counted(fmm_shares.share(nodes, lists, ranks, ref.costs), ref.costs, ref)
+        whole_units = Units(*(float(np.sum(amounts)) for amounts in whole_units))
+        counts = counted(fmm_shares.share(nodes, lists, ranks, ref.costs), ref.costs, ref)
         leaves, depth = float(np.count_nonzero(nodes.is_leaf)), nodes.depth
         entries = float(sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t)))
     else:
-        across = round((n / one.leaf) ** (1 / 3))
-        whole_units = cube(across, n / across**3)
-        it = law(ranks, ref, across)
-        leaves, depth = float(across**3), math.ceil(math.log2(across))
-        entries = (3.0 * across - 2) ** 3 + whole_units.octet_pairs
-    whole = float(whole_units.seconds(one.costs))
+        width = round((n / whole_reference.leaf) ** (1 / 3))
+        whole_units = cube(width, n / width**3)
+        counts = law(ranks, ref, width)
+        leaves, depth = float(width**3), math.ceil(math.log2(width))
+        entries = (3.0 * width - 2) ** 3 + whole_units.octet_pairs
+    serial = float(whole_units.seconds(whole_reference.costs))
     share = float(whole_units.seconds(ref.costs)) / ranks  # seconds of a rank, at the costs of a sum of its size
-    near = whole_units.pairs * ref.costs.pairs / ranks + it["near"]
-    times = {name: network.seconds(it[f"{name} messages"], it[name]) for name in SCHEMES}
+    near_time = whole_units.pairs * ref.costs.pairs / ranks + counts["near"]
+    times = {name: network.seconds(counts[f"{name} messages"], counts[name]) for name in SCHEMES}
     scheme = min(times, key=times.get)
-    exchange = times[scheme] + network.seconds(it["ghosts messages"], it["ghosts"])
-    sent = {"sort": sums.sorted_to(ranks, it["own"], n, ref.charges + ref.results)}
+    exchange = times[scheme] + network.seconds(counts["ghosts messages"], counts["ghosts"])
+    traffic = {"sort": sums.sorted_to(ranks, counts["own"], n, ref.charges + ref.results)}
     for name in (scheme, "ghosts"):
-        sent[name] = Sent(it[f"{name} most"], it[f"{name} messages"], it[f"{name} mean"])
+        traffic[name] = Sent(counts[f"{name} most"], counts[f"{name} messages"], counts[f"{name} mean"])
     work = {"n": float(n), "moved": float(n) * depth, "pairs": entries, "boxes": 8 / 7 * leaves, "skeleton": 0.0}
-    mine = {name: value * it["own"] / n for name, value in work.items()}
-    mine |= {"recut": it["recut"], "skeleton": it["boxes"], "partners": it["ghosts messages"], "wanted": it["boxes"]}
-    mine["ghosts"] = it["ghosts"] / (8 * ref.charges)
+    own_work = {name: value * counts["own"] / n for name, value in work.items()}
+    own_work |= {
+        "recut": counts["recut"],
+        "skeleton": counts["boxes"],
+        "partners": counts["ghosts messages"],
+        "wanted": counts["boxes"],
+    }
+    own_work["ghosts"] = counts["ghosts"] / (8 * ref.charges)
     return RankedSum(
-        ranks, n, whole, np.array([near]), np.array([share + it["excess"] - near]), exchange, sent, scheme,
-        it["imbalance"], int(it[f"{scheme} partners"]),
-        planning.fmm(network, ranks, mine), planning.fmm(network, 1, work), machine, network,
+        ranks, n, serial, np.array([near_time]), np.array([share + counts["excess"] - near_time]), exchange, traffic,
+        scheme, counts["imbalance"], int(counts[f"{scheme} partners"]),
+        planning.fmm(network, ranks, own_work), planning.fmm(network, 1, work), machine, network,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=2)
-def _made(case: RankedFmm, n: int, it: Reference) -> tuple[OctNodes, OctLists]:
-    return tree(samples.uniform(n, seed=1).astype(case.dtype), it)
+def _made(case: RankedFmm, n: int, reference: Reference) -> tuple[OctNodes, OctLists]:
+    return tree(samples.uniform(n, seed=1).astype(case.dtype), reference)
 
 
-def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -> str:
+def text(args: argparse.Namespace, machine: Machine, options: dict[str, float]) -> str:
     """Return tables of weak and strong scaling, and of published sums if asked."""
-    network, kernel = Network.load(asked.network), asked.kernel or "coulomb"
-    model = FmmModel(RankedFmm(kernel, asked.dtype, tuple(given.items())), machine, network)
-    about = ", ".join(f"{name} {value:g}" for name, value in given.items())
-    lines = [f"{kernel}, kifmm, {about}, on ranks of {machine.name}, {network.name}: {network}"]
-    every = sums.doubled(asked.ranks, 4)
-    weakly = [model.predict(asked.n * ranks, ranks) for ranks in every]
-    lines += ["", f"weak: {asked.n:,} points a rank", *sums.table(weakly, weakly[0].seconds())]
-    strongly = [model.predict(asked.n, ranks) for ranks in every]
-    lines += ["", f"strong: {asked.n:,} points", *sums.table(strongly)]
-    lines += ["", *sums.parts(weakly[-1]), "", *sums.NOTES]
-    if asked.published:
+    network, kernel = Network.load(args.network), args.kernel or "coulomb"
+    model = FmmModel(RankedFmm(kernel, args.dtype, tuple(options.items())), machine, network)
+    description = ", ".join(f"{name} {value:g}" for name, value in options.items())
+    lines = [f"{kernel}, kifmm, {description}, on ranks of {machine.name}, {network.name}: {network}"]
+    rank_counts = sums.doubled(args.ranks, 4)
+    weak_rows = [model.predict(args.n * ranks, ranks) for ranks in rank_counts]
+    lines += ["", f"weak: {args.n:,} points a rank", *sums.table(weak_rows, weak_rows[0].seconds())]
+    strong_rows = [model.predict(args.n, ranks) for ranks in rank_counts]
+    lines += ["", f"strong: {args.n:,} points", *sums.table(strong_rows)]
+    lines += ["", *sums.parts(weak_rows[-1]), "", *sums.NOTES]
+    if args.published:
         lines += ["", *trees.sc09(model.predict)]
     return "\n".join(lines)

@@ -53,12 +53,12 @@ def reached() -> NDArray[np.uint8]:
     A set of octants is a mask of 8 bits.  Boxes meet if they do not touch.
     """
     offset = 2 * DIRECTIONS[np.arange(27) != 13]
-    apart = offset[:, None, None] + OCTANTS[None, None] - OCTANTS[None, :, None]  # direction, target, source
-    meets = ((np.abs(apart) > 1).any(axis=-1) << np.arange(8)).sum(axis=-1)
+    offsets = offset[:, None, None] + OCTANTS[None, None] - OCTANTS[None, :, None]  # direction, target, source
+    meeting_mask = ((np.abs(offsets) > 1).any(axis=-1) << np.arange(8)).sum(axis=-1)
     table = np.zeros((26, 256), np.int64)
     for octant in range(8):
         with_it = (np.arange(256) >> octant & 1).astype(bool)
-        table[:, with_it] |= meets[:, octant, None]
+        table[:, with_it] |= meeting_mask[:, octant, None]
     return table.astype(np.uint8)
 
 
@@ -89,9 +89,9 @@ class OctetParts:
             key, rank, box = key[order], rank[order], box[order]
         first = np.flatnonzero(np.diff(key, prepend=-1))
         bit = (1 << nodes.octant[box]).astype(np.uint8)
-        alone = np.where(high[box] - low[box] == 1, bit, 0).astype(np.uint8)
-        both = (np.bitwise_or.reduceat(a, first) if len(first) else a for a in (bit, alone))
-        return cls(key[first] // cuts.ranks, key[first] % cuts.ranks, *both)
+        sole_bit = np.where(high[box] - low[box] == 1, bit, 0).astype(np.uint8)
+        masks = (np.bitwise_or.reduceat(a, first) if len(first) else a for a in (bit, sole_bit))
+        return cls(key[first] // cuts.ranks, key[first] % cuts.ranks, *masks)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class FmmShares:
     @cached_property
     def translations(self) -> tuple[Ints, Ints, NDArray[np.uint8], Floats]:
         """Return ranks, source octets and octants used of these, each pair once; and octet pairs of ranks (P,)."""
-        lists, parts, many = self.lists, self.parts, self.nodes.octet_parent.size
+        lists, parts, octet_count = self.lists, self.parts, self.nodes.octet_parent.size
         t = lists.v_t
         if len(t) and (t[1:] < t[:-1]).any():
             raise ValueError("lists.v_t is not sorted; expected pairs of octets in the order of their targets.")
@@ -135,18 +135,18 @@ class FmmShares:
         keys, masks, table = [], [], reached()
         ends = np.append(0, np.cumsum(count))
         for a in _chunks(ends):
-            at = spread(first[a], count[a])
-            of = np.repeat(np.arange(a.start, a.stop), count[a])
-            key = parts.rank[of].astype(np.int64) * many + lists.v_s[at]
-            one = _united(key, table[lists.v_direction[at], parts.some[of]])
-            keys.append(one[0])
-            masks.append(one[1])
+            place = spread(first[a], count[a])
+            part = np.repeat(np.arange(a.start, a.stop), count[a])
+            key = parts.rank[part].astype(np.int64) * octet_count + lists.v_s[place]
+            chunk = _united(key, table[lists.v_direction[place], parts.some[part]])
+            keys.append(chunk[0])
+            masks.append(chunk[1])
         keys, masks = [np.empty(0, np.int64), *keys], [np.empty(0, np.uint8), *masks]
         key, mask = _united(np.concatenate(keys), np.concatenate(masks))
-        present = ((self.nodes.child[self.nodes.octet_parent] >= 0) << np.arange(8)).sum(axis=1).astype(np.uint8)
-        octet = key % many
-        mask &= present[octet]
-        return key // many, octet, mask, pairs
+        children = ((self.nodes.child[self.nodes.octet_parent] >= 0) << np.arange(8)).sum(axis=1).astype(np.uint8)
+        octet = key % octet_count
+        mask &= children[octet]
+        return key // octet_count, octet, mask, pairs
 
     @cached_property
     def units(self) -> Units:
@@ -155,22 +155,22 @@ class FmmShares:
         (low, _), n = self.contributors, nodes.sources.count.astype(float)
         rank, _, mask, octet_pairs = self.translations
         sources = np.bincount(rank[mask > 0], minlength=cuts.ranks)
-        deep = nodes.level[nodes.octet_parent[parts.octet]] + 1 >= TOP_LEVEL
-        dense = np.bincount(parts.rank[deep], minlength=cuts.ranks).astype(float)
+        below_top = nodes.level[nodes.octet_parent[parts.octet]] + 1 >= TOP_LEVEL
+        octet_counts = np.bincount(parts.rank[below_top], minlength=cuts.ranks).astype(float)
         pairs = np.bincount(low[lists.u_t], n[lists.u_t] * n[lists.u_s], cuts.ranks)
-        x_rank, x = cuts.runs(*(of[lists.x_t] for of in self.contributors))
-        uneven = np.bincount(low[lists.w_t], n[lists.w_t], cuts.ranks)
-        uneven += np.bincount(x_rank, n[lists.x_s[x]], cuts.ranks)
-        return Units(pairs, octet_pairs, sources + dense, dense, cuts.own.astype(float), uneven)
+        x_rank, x = cuts.runs(*(ends[lists.x_t] for ends in self.contributors))
+        leaf_points = np.bincount(low[lists.w_t], n[lists.w_t], cuts.ranks)
+        leaf_points += np.bincount(x_rank, n[lists.x_s[x]], cuts.ranks)
+        return Units(pairs, octet_pairs, sources + octet_counts, octet_counts, cuts.own.astype(float), leaf_points)
 
     def expansions(self, nbytes: float) -> Values:
         """Return the users of expansions, of `nbytes` bytes each, of boxes in lists V and W."""
         rank, octet, mask, _ = self.translations
         ranks = self.cuts.ranks
-        at = np.searchsorted(_key(self.parts.octet, self.parts.rank, ranks), _key(octet, rank, ranks))
-        last = np.minimum(at, len(self.parts.octet) - 1)
-        own = (self.parts.octet[last] == octet) & (self.parts.rank[last] == rank)
-        mask = mask & ~np.where(own, self.parts.whole[last], 0).astype(np.uint8)
+        place = np.searchsorted(_key(self.parts.octet, self.parts.rank, ranks), _key(octet, rank, ranks))
+        last = np.minimum(place, len(self.parts.octet) - 1)
+        is_own = (self.parts.octet[last] == octet) & (self.parts.rank[last] == rank)
+        mask = mask & ~np.where(is_own, self.parts.whole[last], 0).astype(np.uint8)
         row, octant = np.nonzero(np.unpackbits(mask[:, None], axis=1, bitorder="little"))
         box = self.nodes.child[self.nodes.octet_parent[octet[row]], octant]
         low = self.contributors[0]
@@ -181,17 +181,17 @@ class FmmShares:
     def ghosts(self, components: int) -> RankTraffic:
         """Return the messages of charges of particles in lists U and X that ranks do not own."""
         (low, _), lists, sources = self.contributors, self.lists, self.nodes.sources
-        x_rank, x = self.cuts.runs(*(of[lists.x_t] for of in self.contributors))
-        near = low[lists.u_t] != low[lists.u_s]
-        rank = np.concatenate([low[lists.u_t[near]], x_rank])
-        leaf = np.concatenate([lists.u_s[near], lists.x_s[x]])
+        x_rank, x = self.cuts.runs(*(ends[lists.x_t] for ends in self.contributors))
+        is_remote = low[lists.u_t] != low[lists.u_s]
+        rank = np.concatenate([low[lists.u_t[is_remote]], x_rank])
+        leaf = np.concatenate([lists.u_s[is_remote], lists.x_s[x]])
         key = shares.distinct(_key(rank, leaf, self.nodes.n))
         rank, leaf = key // self.nodes.n, key % self.nodes.n
         return RankTraffic.of(self.cuts.ranks, low[leaf], rank, PARTICLES * components * sources.count[leaf])
 
 
-def _key(major: Ints, minor: Ints, many: int) -> NDArray[np.int64]:
-    return major.astype(np.int64) * many + minor
+def _key(major: Ints, minor: Ints, base: int) -> NDArray[np.int64]:
+    return major.astype(np.int64) * base + minor
 
 
 def _chunks(ends: Ints) -> list[slice]:
@@ -220,8 +220,8 @@ def work_of_leaves(nodes: OctNodes, lists: OctLists, costs: Units) -> tuple[Ints
     work += costs.uneven * np.bincount(lists.x_t, n[lists.x_s], boxes)
     work += np.where(nodes.is_leaf, costs.particles * n, 0.0)
     of_octet = costs.octet_pairs * np.bincount(lists.v_t, minlength=nodes.octet_parent.size)
-    deep = nodes.level[nodes.octet_parent] + 1 >= TOP_LEVEL
-    of_octet = of_octet + (2 * costs.transforms + costs.octets) * deep
+    below_top = nodes.level[nodes.octet_parent] + 1 >= TOP_LEVEL
+    of_octet = of_octet + (2 * costs.transforms + costs.octets) * below_top
     work[nodes.octet_parent] += of_octet
     return on_leaves(nodes, work)
 

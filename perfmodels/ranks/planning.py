@@ -102,10 +102,10 @@ def arrival(network: Network, ranks: int, n: float) -> dict[str, float]:
         return {"sort": 0.0, "top": 0.0}
     nodes = TOP * ranks
     levels = math.ceil(math.log(nodes, 8))
-    summed = 8 / 7 * nodes * ROW  # bytes of all levels, reduced and given back
-    top = levels * agreement(network, ranks) + 2 * summed / network.beta + 8 / 7 * nodes * COSTS.node
-    moved = COSTS.messages(network, ranks - 1, n * (1 - 1 / ranks) * (POINT + 4))
-    return {"sort": n * COSTS.ordered + moved, "top": top}
+    nbytes = 8 / 7 * nodes * ROW  # bytes of all levels, reduced and given back
+    top = levels * agreement(network, ranks) + 2 * nbytes / network.beta + 8 / 7 * nodes * COSTS.node
+    exchange = COSTS.messages(network, ranks - 1, n * (1 - 1 / ranks) * (POINT + 4))
+    return {"sort": n * COSTS.ordered + exchange, "top": top}
 
 
 def treecode(network: Network, ranks: int, work: Mapping[str, float]) -> dict[str, float]:
@@ -121,23 +121,27 @@ def treecode(network: Network, ranks: int, work: Mapping[str, float]) -> dict[st
         points that move between the first and the second cuts, ``skeleton`` remote nodes, ``partners``, ``wanted``
         remote clusters and ``ghosts``.
     """
-    each = COSTS.pair + COSTS.listed
-    found = arrival(network, ranks, work["n"])
-    found |= {"tree": work["moved"] * COSTS.point, "lists": work["pairs"] * each, "steps": work["n"] * COSTS.placed}
+    cost_of_pair = COSTS.pair + COSTS.listed
+    seconds = arrival(network, ranks, work["n"])
+    seconds |= {
+        "tree": work["moved"] * COSTS.point,
+        "lists": work["pairs"] * cost_of_pair,
+        "steps": work["n"] * COSTS.placed,
+    }
     if ranks > 1:
         partners, rows = work["partners"], ABOVE * work["skeleton"]
-        weighed = work["pairs"] * (COSTS.pair + COSTS.choice)
-        found["weights"] = work["again"] * (weighed + COSTS.messages(network, partners, work["recut"] * (POINT + 4)))
-        walked = rows * (TESTED * COSTS.pair + COSTS.row)
+        weighing = work["pairs"] * (COSTS.pair + COSTS.choice)
+        seconds["weights"] = work["again"] * (weighing + COSTS.messages(network, partners, work["recut"] * (POINT + 4)))
+        walk = rows * (TESTED * COSTS.pair + COSTS.row)
         outlines = network.seconds(steps_of(ranks), ranks * OUTLINE * 48)
-        found["geometry"] = (1 + work["again"]) * (walked + outlines + COSTS.messages(network, partners, rows * ROW))
-        found["wishes"] = _wishes(network, work)
-    return {name: found.get(name, 0.0) for name in PARTS}
+        seconds["geometry"] = (1 + work["again"]) * (walk + outlines + COSTS.messages(network, partners, rows * ROW))
+        seconds["wishes"] = _wishes(network, work)
+    return {name: seconds.get(name, 0.0) for name in PARTS}
 
 
 def _wishes(network: Network, work: Mapping[str, float]) -> float:
-    asked = COSTS.messages(network, work["partners"], work["wanted"] * NAME) + work["wanted"] * COSTS.row
-    return asked + COSTS.messages(network, work["partners"], work["ghosts"] * POINT)
+    request = COSTS.messages(network, work["partners"], work["wanted"] * NAME) + work["wanted"] * COSTS.row
+    return request + COSTS.messages(network, work["partners"], work["ghosts"] * POINT)
 
 
 def fmm(network: Network, ranks: int, work: Mapping[str, float]) -> dict[str, float]:
@@ -151,13 +155,13 @@ def fmm(network: Network, ranks: int, work: Mapping[str, float]) -> dict[str, fl
         Amounts of a rank, as for `treecode`; ``pairs`` are entries of lists, ``boxes`` all boxes of its own,
         ``skeleton`` ghost boxes.
     """
-    found = arrival(network, ranks, work["n"])
-    found |= {"tree": work["moved"] * COSTS.point, "lists": work["pairs"] * COSTS.entry}
-    found["steps"] = (work["boxes"] + work["skeleton"]) * COSTS.step
+    seconds = arrival(network, ranks, work["n"])
+    seconds |= {"tree": work["moved"] * COSTS.point, "lists": work["pairs"] * COSTS.entry}
+    seconds["steps"] = (work["boxes"] + work["skeleton"]) * COSTS.step
     if ranks > 1:
         rows = work["skeleton"]
-        moved = COSTS.messages(network, work["partners"], work["recut"] * (POINT + 4))
-        found["weights"] = found["lists"] + moved
-        found["geometry"] = 2 * (rows * COSTS.row + COSTS.messages(network, work["partners"], rows * ROW))
-        found["wishes"] = _wishes(network, work)
-    return {name: found.get(name, 0.0) for name in PARTS}
+        exchange = COSTS.messages(network, work["partners"], work["recut"] * (POINT + 4))
+        seconds["weights"] = seconds["lists"] + exchange
+        seconds["geometry"] = 2 * (rows * COSTS.row + COSTS.messages(network, work["partners"], rows * ROW))
+        seconds["wishes"] = _wishes(network, work)
+    return {name: seconds.get(name, 0.0) for name in PARTS}

@@ -54,10 +54,10 @@ class Cuts:
         n, ranks : int
             Places in all, and runs.
         """
-        done = np.append(0.0, np.cumsum(work))
-        wanted = done[-1] * np.arange(1, ranks) / ranks
-        end = np.clip(np.searchsorted(done, wanted), 1, len(begin))
-        leaf = end - (wanted - done[end - 1] <= done[end] - wanted)
+        total = np.append(0.0, np.cumsum(work))
+        targets = total[-1] * np.arange(1, ranks) / ranks
+        end = np.clip(np.searchsorted(total, targets), 1, len(begin))
+        leaf = end - (targets - total[end - 1] <= total[end] - targets)
         return cls(np.append(begin, n).astype(np.int64)[np.concatenate([[0], leaf, [len(begin)]])])
 
     @property
@@ -72,8 +72,8 @@ class Cuts:
 
     def imbalance(self, begin: Ints, work: Floats) -> float:
         """Return the largest over the mean work of a rank, given the first place and the work of each leaf."""
-        done = np.bincount(self.of_places(begin), work, self.ranks)
-        return float(done.max() / done.mean())
+        work_of_ranks = np.bincount(self.of_places(begin), work, self.ranks)
+        return float(work_of_ranks.max() / work_of_ranks.mean())
 
     def of_places(self, place: Ints) -> NDArray[np.int64]:
         """Return the rank of each place."""
@@ -90,8 +90,8 @@ class Cuts:
         count = high - low
         item = np.repeat(np.arange(len(low)), count)
         rank = np.arange(len(item)) - np.repeat(np.cumsum(count) - count - low, count)
-        some = self.own[rank] > 0
-        return (rank, item) if some.all() else (rank[some], item[some])
+        has_points = self.own[rank] > 0
+        return (rank, item) if has_points.all() else (rank[has_points], item[has_points])
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class RankTraffic:
     @classmethod
     def of(cls, ranks: int, sender: Ints, receiver: Ints, nbytes: Floats | float) -> RankTraffic:
         """Return messages that each hold all rows from one rank to another; rows that stay on a rank are left out."""
-        away = sender != receiver
-        weight = np.broadcast_to(np.asarray(nbytes, float), away.shape)[away]
-        key = sender[away].astype(np.int64) * ranks + receiver[away]
+        is_remote = sender != receiver
+        weight = np.broadcast_to(np.asarray(nbytes, float), is_remote.shape)[is_remote]
+        key = sender[is_remote].astype(np.int64) * ranks + receiver[is_remote]
         if ranks * ranks <= 1 << 26:
             total = np.bincount(key, weight, ranks * ranks)
             pairs = np.flatnonzero(total)
@@ -157,7 +157,7 @@ class RankTraffic:
 
 def partners(ranks: int, exchanges: Sequence[RankTraffic]) -> NDArray[np.int64]:
     """Return the number of ranks that each rank sends to or receives from in some exchanges (P,)."""
-    key = distinct(np.concatenate([np.empty(0, np.int64), *(it.pairs for it in exchanges)]))
+    key = distinct(np.concatenate([np.empty(0, np.int64), *(traffic.pairs for traffic in exchanges)]))
     key = distinct(np.concatenate([key, key % ranks * ranks + key // ranks]))
     return np.bincount(key // ranks, minlength=ranks)
 
@@ -187,8 +187,8 @@ class Values:
     def used(cls, cuts: Cuts, spans: tuple[Ints, Ints], users: tuple[Ints, Ints], nbytes: Floats | float) -> Values:
         """Return the values that users do not make alone; pairs (rank, node) of users may occur twice."""
         (low, high), (rank, node) = cuts.contributors(*spans), users
-        away = (low[node] != rank) | (high[node] != rank + 1)
-        key = distinct(node[away].astype(np.int64) * cuts.ranks + rank[away])
+        is_remote = (low[node] != rank) | (high[node] != rank + 1)
+        key = distinct(node[is_remote].astype(np.int64) * cuts.ranks + rank[is_remote])
         return cls(cuts, low, high, key % cuts.ranks, key // cuts.ranks, nbytes)
 
     @cached_property
@@ -205,8 +205,8 @@ class Values:
 def owners(values: Values) -> tuple[RankTraffic, RankTraffic]:
     """Return the messages of parts to owners, and of sums to users."""
     ranks, low, shared = values.cuts.ranks, values.low, values.shared
-    rank, at = values.cuts.runs(low[shared], values.high[shared])
-    node = shared[at]
+    rank, item = values.cuts.runs(low[shared], values.high[shared])
+    node = shared[item]
     parts = RankTraffic.of(ranks, rank, low[node], values.bytes_of(node))
     return parts, RankTraffic.of(ranks, low[values.node], values.rank, values.bytes_of(values.node))
 
@@ -215,34 +215,34 @@ def hypercube(values: Values) -> list[RankTraffic]:
     """Return the messages of each step of the reduce-scatter."""
     ranks = values.cuts.ranks
     nodes = distinct(values.node)
-    rank, at = values.cuts.runs(values.low[nodes], values.high[nodes])
-    node = nodes[at]  # parts that ranks have, of nodes that their group uses
+    rank, item = values.cuts.runs(values.low[nodes], values.high[nodes])
+    node = nodes[item]  # parts that ranks have, of nodes that their group uses
     begin, end, steps = np.zeros(ranks, np.int64), np.full(ranks, ranks), []
-    every = np.arange(ranks)
+    rank_numbers = np.arange(ranks)
     while (end - begin > 1).any():
         middle = (begin + end) // 2
-        upper = every >= middle
+        upper = rank_numbers >= middle
         group = np.where(upper & (end - begin > 1), middle, begin)  # named by its first rank
-        opposite = np.where(upper, begin, middle)
-        across = np.where(upper, begin + every - middle, np.minimum(middle + every - begin, end - 1))
-        across = np.where(upper, np.minimum(across, middle - 1), across)
-        alone = end - begin == 1
+        first_opposite = np.where(upper, begin, middle)
+        partner = np.where(upper, begin + rank_numbers - middle, np.minimum(middle + rank_numbers - begin, end - 1))
+        partner = np.where(upper, np.minimum(partner, middle - 1), partner)
+        is_alone = end - begin == 1
         users = distinct(values.node.astype(np.int64) * ranks + group[values.rank])
-        sent = ~alone[rank] & _is_in(node * ranks + opposite[rank], users)
-        to, what = across[rank[sent]], node[sent]
-        steps.append(RankTraffic.of(ranks, rank[sent], to, values.bytes_of(what)))
-        kept = _is_in(node * ranks + group[rank], users)
-        key = distinct(np.concatenate([node[kept] * ranks + rank[kept], what * ranks + to]))
+        is_sent = ~is_alone[rank] & _is_in(node * ranks + first_opposite[rank], users)
+        receiver, node_sent = partner[rank[is_sent]], node[is_sent]
+        steps.append(RankTraffic.of(ranks, rank[is_sent], receiver, values.bytes_of(node_sent)))
+        is_kept = _is_in(node * ranks + group[rank], users)
+        key = distinct(np.concatenate([node[is_kept] * ranks + rank[is_kept], node_sent * ranks + receiver]))
         node, rank = key // ranks, key % ranks
-        begin, end = np.where(upper & ~alone, middle, begin), np.where(upper | alone, end, middle)
+        begin, end = np.where(upper & ~is_alone, middle, begin), np.where(upper | is_alone, end, middle)
     return steps
 
 
-def _is_in(key: Ints, some: Ints) -> NDArray[np.bool_]:
-    """Return the mask of keys that are among `some`, which are in order."""
-    if not len(some):
+def _is_in(key: Ints, keys: Ints) -> NDArray[np.bool_]:
+    """Return the mask of keys that are among `keys`, which are in order."""
+    if not len(keys):
         return np.zeros(len(key), bool)
-    return some[np.minimum(np.searchsorted(some, key), len(some) - 1)] == key
+    return keys[np.minimum(np.searchsorted(keys, key), len(keys) - 1)] == key
 
 
 def intervals(rank: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
@@ -250,12 +250,12 @@ def intervals(rank: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
     key = (rank.astype(np.int64) << 32) + begin
     order = np.argsort(key, kind="stable")
     first, last = key[order], ((rank.astype(np.int64) << 32) + end)[order]
-    reached = np.maximum.accumulate(last)
+    reach = np.maximum.accumulate(last)
     new = np.ones(len(first), bool)
-    new[1:] = first[1:] > reached[:-1]
-    at = np.flatnonzero(new)
-    last = reached[np.append(at[1:], len(first)) - 1] if len(at) else reached
-    return first[at] >> 32, first[at] & 0xFFFFFFFF, last & 0xFFFFFFFF
+    new[1:] = first[1:] > reach[:-1]
+    start = np.flatnonzero(new)
+    last = reach[np.append(start[1:], len(first)) - 1] if len(start) else reach
+    return first[start] >> 32, first[start] & 0xFFFFFFFF, last & 0xFFFFFFFF
 
 
 def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> RankTraffic:
@@ -265,12 +265,12 @@ def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> Ran
     """
     rank, begin, end = intervals(rank, begin, end)
     low, high = cuts.contributors(begin, end)
-    owner, at = cuts.runs(low, high)
-    count = np.minimum(end[at], cuts.first[owner + 1]) - np.maximum(begin[at], cuts.first[owner])
-    return RankTraffic.of(cuts.ranks, owner, rank[at], nbytes * count)
+    owner, item = cuts.runs(low, high)
+    count = np.minimum(end[item], cuts.first[owner + 1]) - np.maximum(begin[item], cuts.first[owner])
+    return RankTraffic.of(cuts.ranks, owner, rank[item], nbytes * count)
 
 
 def moved(cuts: Cuts, nbytes: float) -> tuple[Floats, int]:
     """Return the bytes (P,) and the number of messages that bring each rank its points from anywhere."""
-    others = cuts.ranks - 1
-    return nbytes * cuts.own * (others / cuts.ranks), others
+    peers = cuts.ranks - 1
+    return nbytes * cuts.own * (peers / cuts.ranks), peers

@@ -77,13 +77,13 @@ class RankedSum:
     @property
     def sort(self) -> float:
         """Return the seconds of sending densities to ranks and results back."""
-        sent = self.sent["sort"]
-        return self.network.seconds(sent.messages, sent.nbytes)
+        traffic = self.sent["sort"]
+        return self.network.seconds(traffic.messages, traffic.nbytes)
 
     @property
     def handled(self) -> float:
         """Return the seconds of gathering messages of the exchange and putting them to their places."""
-        nbytes = sum(of.nbytes for name, of in self.sent.items() if name != "sort")
+        nbytes = sum(traffic.nbytes for name, traffic in self.sent.items() if name != "sort")
         return MOVED * nbytes / self.machine.bandwidth["dram_all"]
 
     def seconds(self, *, placed: bool = True, hidden: bool = True) -> float:
@@ -96,9 +96,9 @@ class RankedSum:
         hidden : bool
             Whether lists of own particles are summed while values are exchanged.
         """
-        beside = np.maximum(self.near, self.exchange) if hidden else self.near + self.exchange
-        agreed = planning.agreement(self.network, self.ranks)
-        return float((beside + self.rest).max()) + self.handled + agreed + (0.0 if placed else self.sort)
+        overlap = np.maximum(self.near, self.exchange) if hidden else self.near + self.exchange
+        agreement = planning.agreement(self.network, self.ranks)
+        return float((overlap + self.rest).max()) + self.handled + agreement + (0.0 if placed else self.sort)
 
     def efficiency(self, *, placed: bool = True, hidden: bool = True) -> float:
         """Return the efficiency of a call: its time on one machine over ranks times its time on the ranks."""
@@ -107,20 +107,20 @@ class RankedSum:
     @property
     def with_plan(self) -> float:
         """Return the efficiency of making a plan and one call whose densities come from anywhere."""
-        one = self.whole + sum(self.alone.values())
-        return one / (self.ranks * (self.seconds(placed=False) + sum(self.plan.values())))
+        serial = self.whole + sum(self.alone.values())
+        return serial / (self.ranks * (self.seconds(placed=False) + sum(self.plan.values())))
 
 
-def sorted_to(ranks: int, own: float, n: float, components: int) -> Sent:
+def sorted_to(ranks: int, points: float, n: float, components: int) -> Sent:
     """Return the messages that bring densities to ranks and results back, in numbers of 8 bytes."""
     share = 8.0 * components * (1 - 1 / ranks)
-    return Sent(share * own, 2.0 * (ranks - 1), share * n / ranks)
+    return Sent(share * points, 2.0 * (ranks - 1), share * n / ranks)
 
 
-def doubled(most: int, times: int = 2) -> list[int]:
-    """Return the powers of `times` that are at most `most`, and `most`."""
-    steps = range(int(math.log(most, times) + 1e-9) + 1)
-    return sorted({*(times**k for k in steps), most})
+def doubled(largest: int, times: int = 2) -> list[int]:
+    """Return the powers of `times` that are at most `largest`, and `largest`."""
+    steps = range(int(math.log(largest, times) + 1e-9) + 1)
+    return sorted({*(times**k for k in steps), largest})
 
 
 def table(rows: Sequence[RankedSum], first: float | None = None) -> list[str]:
@@ -137,28 +137,30 @@ def table(rows: Sequence[RankedSum], first: float | None = None) -> list[str]:
     )
     head += f"{'imbalance':>11}{'partners':>10}{'MB':>8}{'plan':>11}{'with plan':>11}"
     lines = [head + (f"{'of one':>8}" if first else "")]
-    for it in rows:
-        nbytes = sum(of.nbytes for name, of in it.sent.items() if name != "sort")
-        times = "".join(f"{1e3 * s:>9.2f} ms" for s in (it.whole / it.ranks, it.exchange, it.seconds()))
-        shares = f"{it.efficiency():>11.3f}{it.efficiency(hidden=False):>7.3f}{it.efficiency(placed=False):>8.3f}"
-        plan = f"{sum(it.plan.values()):>9.3f} s{it.with_plan:>11.3f}"
+    for row in rows:
+        nbytes = sum(traffic.nbytes for name, traffic in row.sent.items() if name != "sort")
+        times = "".join(f"{1e3 * s:>9.2f} ms" for s in (row.whole / row.ranks, row.exchange, row.seconds()))
+        shares = f"{row.efficiency():>11.3f}{row.efficiency(hidden=False):>7.3f}{row.efficiency(placed=False):>8.3f}"
+        plan = f"{sum(row.plan.values()):>9.3f} s{row.with_plan:>11.3f}"
         line = (
-            f"{it.ranks:>6}{it.n:>12.5g}{times}{shares}{it.imbalance:>11.3f}{it.partners:>10}{nbytes / 1e6:>8.2f}{plan}"
+            f"{row.ranks:>6}{row.n:>12.5g}{times}{shares}{row.imbalance:>11.3f}{row.partners:>10}{nbytes / 1e6:>8.2f}"
         )
-        lines.append(line + (f"{first / it.seconds():>8.3f}" if first else ""))
+        lines.append(line + plan + (f"{first / row.seconds():>8.3f}" if first else ""))
     return lines
 
 
-def parts(it: RankedSum) -> list[str]:
+def parts(row: RankedSum) -> list[str]:
     """Return lines on the messages of a rank and on the parts of its plan."""
-    lines = [f"{it.ranks} ranks, {it.n:.5g} points: a rank's messages, most and mean; expansions by {it.scheme}"]
-    for name, of in it.sent.items():
-        seconds = it.network.seconds(of.messages, of.nbytes)
-        said = f"{of.nbytes / 1e6:>10.3f} MB ({of.mean / 1e6:.3f}) in {of.messages:>5.0f} messages"
-        lines.append(f"  {name:<12}{said}{1e3 * seconds:>10.3f} ms")
+    lines = [f"{row.ranks} ranks, {row.n:.5g} points: a rank's messages, most and mean; expansions by {row.scheme}"]
+    for name, traffic in row.sent.items():
+        seconds = row.network.seconds(traffic.messages, traffic.nbytes)
+        traffic_text = (
+            f"{traffic.nbytes / 1e6:>10.3f} MB ({traffic.mean / 1e6:.3f}) in {traffic.messages:>5.0f} messages"
+        )
+        lines.append(f"  {name:<12}{traffic_text}{1e3 * seconds:>10.3f} ms")
     lines.append("making the plan, on one core a rank: seconds, and of one process")
-    for name, seconds in it.plan.items():
-        lines.append(f"  {name:<12}{seconds:>10.4f} s{it.alone[name]:>12.4f} s")
+    for name, seconds in row.plan.items():
+        lines.append(f"  {name:<12}{seconds:>10.4f} s{row.alone[name]:>12.4f} s")
     return lines
 
 

@@ -108,10 +108,10 @@ class TreecodeModel:
         structure, parameters, grid = _structure(case, n)
         counts = work.counts(structure, parameters, machine)
         bounds = clusters.predict(counts, machine, case.dtype, parameters.far)
-        called = {name: bound.seconds for name, bound in bounds.items() if name not in ("tree", "lists")}
-        launched = machine.launch * sum(counts[name].launches for name in called)
-        chosen = ListRows.of(structure.lists)
-        return cls(n, structure, parameters, chosen, grid, called, launched, machine)
+        seconds = {name: bound.seconds for name, bound in bounds.items() if name not in ("tree", "lists")}
+        launch_seconds = machine.launch * sum(counts[name].launches for name in seconds)
+        rows = ListRows.of(structure.lists)
+        return cls(n, structure, parameters, rows, grid, seconds, launch_seconds, machine)
 
     @property
     def seconds(self) -> float:
@@ -121,69 +121,69 @@ class TreecodeModel:
     def over(self, ranks: int, network: Network) -> RankedSum:
         """Return the prediction of the sum over ranks."""
         nodes, kernels = self.structure.targets.nodes, self.structure.kernels
-        it = share(nodes, self.lists, ranks, self.grid, kernels.charges, np.dtype(self.parameters.far).itemsize)
-        parts, complete = it.exchange
-        evaluated, cuts = it.evaluations, it.target_cuts
-        whole = dict(zip(("pp", "pc", "cp", "cc"), self.structure.lists.pairs, strict=True))
-        held = np.maximum(cuts.own / self.n, it.nodes_of(nodes, cuts) / nodes.n)
-        near = self.phases["pp"] * evaluated["own"] / whole["pp"]
-        rest = (self.phases["upward"] + self.phases["downward"]) * held - near
-        for name, pairs in whole.items():
-            rest += self.phases[name] * evaluated[name] / max(pairs, 1.0)
+        division = share(nodes, self.lists, ranks, self.grid, kernels.charges, np.dtype(self.parameters.far).itemsize)
+        parts, exchange_messages = division.exchange
+        evaluations, cuts = division.evaluations, division.target_cuts
+        pairs_of_sum = dict(zip(("pp", "pc", "cp", "cc"), self.structure.lists.pairs, strict=True))
+        fraction = np.maximum(cuts.own / self.n, division.nodes_of(nodes, cuts) / nodes.n)
+        near_seconds = self.phases["pp"] * evaluations["own"] / pairs_of_sum["pp"]
+        rest = (self.phases["upward"] + self.phases["downward"]) * fraction - near_seconds
+        for name, pairs in pairs_of_sum.items():
+            rest += self.phases[name] * evaluations[name] / max(pairs, 1.0)
         rest += self.launched * (1 - 1 / ranks)
-        exchange = float(parts.seconds(network).max(initial=0) + complete.seconds(network).max(initial=0))
+        exchange = float(parts.seconds(network).max(initial=0) + exchange_messages.seconds(network).max(initial=0))
         components = kernels.charges + kernels.linear.result
-        sent = {"sort": sums.sorted_to(ranks, cuts.own.max(), self.n, components)}
-        for name, messages in (("parts", parts), ("exchange", complete)):
+        traffic = {"sort": sums.sorted_to(ranks, cuts.own.max(), self.n, components)}
+        for name, messages in (("parts", parts), ("exchange", exchange_messages)):
             nbytes = np.maximum(messages.sent, messages.received)
-            sent[name] = Sent(float(nbytes.max()), float(messages.messages.max()), float(messages.sent.mean()))
-        partners = shares.partners(ranks, [parts, complete])
+            traffic[name] = Sent(float(nbytes.max()), float(messages.messages.max()), float(messages.sent.mean()))
+        partners = shares.partners(ranks, [parts, exchange_messages])
         return RankedSum(
-            ranks, self.n, self.seconds, near, rest, exchange, sent, "owners", it.imbalance,
-            int(partners.max()), self._plan(it, network, int(partners.max())), self._alone(network), self.machine,
+            ranks, self.n, self.seconds, near_seconds, rest, exchange, traffic, "owners", division.imbalance,
+            int(partners.max()), self._plan(division, network, int(partners.max())), self._alone(network), self.machine,
             network,
         )  # fmt: skip
 
     def _work(self) -> dict[str, float]:
         nodes = self.structure.targets.nodes
-        moved = float(nodes.count[~nodes.is_leaf].astype(float).sum())
-        return {"n": self.n, "moved": moved, "pairs": float(self.structure.lists.clusters)}
+        points = float(nodes.count[~nodes.is_leaf].astype(float).sum())
+        return {"n": self.n, "moved": points, "pairs": float(self.structure.lists.clusters)}
 
     def _alone(self, network: Network) -> dict[str, float]:
         return planning.treecode(network, 1, self._work())
 
-    def _plan(self, it: TreecodeShares, network: Network, partners: int) -> dict[str, float]:
+    def _plan(self, division: TreecodeShares, network: Network, partners: int) -> dict[str, float]:
         """Return the seconds of the parts of making the plan, each on the rank with most of it."""
-        nodes, cuts, whole = it.targets, it.target_cuts, self._work()
+        nodes, cuts, work_of_sum = division.targets, division.target_cuts, self._work()
         first = by_points(nodes, cuts.ranks)
-        stay = np.minimum(first.first[1:], cuts.first[1:]) - np.maximum(first.first[:-1], cuts.first[:-1])
-        rows = it.rows
+        staying = np.minimum(first.first[1:], cuts.first[1:]) - np.maximum(first.first[:-1], cuts.first[:-1])
+        rows = division.rows
         share_of_n, share_of_rows = cuts.own.max() / self.n, float(rows.max() / rows.sum())
         # Rows of shared targets are on several ranks: their sum over ranks exceeds the rows of one process.
-        more = float(rows.sum()) / sum(len(one.target) for _, _, one in self.lists.each())
-        counted = {
+        growth = float(rows.sum()) / sum(len(item.target) for _, _, item in self.lists.each())
+        amounts = {
             "n": float(cuts.own.max()),
-            "moved": whole["moved"] * share_of_n,
-            "pairs": whole["pairs"] * share_of_rows * more,
+            "moved": work_of_sum["moved"] * share_of_n,
+            "pairs": work_of_sum["pairs"] * share_of_rows * growth,
             "again": float((first.first != cuts.first).any()),
-            "recut": float((cuts.own - np.maximum(stay, 0)).max()),
-            "skeleton": float(it.skeleton().max()),
+            "recut": float((cuts.own - np.maximum(staying, 0)).max()),
+            "skeleton": float(division.skeleton().max()),
             "partners": float(partners),
-            "wanted": float(it.wanted.max()),
-            "ghosts": float(it.ghosts.received.max() / (8 * it.components)),
+            "wanted": float(division.wanted.max()),
+            "ghosts": float(division.ghosts.received.max() / (8 * division.components)),
         }
-        return planning.treecode(network, cuts.ranks, counted)
+        return planning.treecode(network, cuts.ranks, amounts)
 
 
 def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Parameters, float]:
     """Return trees and lists of n points (one in k is made), parameters, and the relative cost of a proxy point."""
-    every = math.ceil(n / MOST)
-    x = getattr(samples, case.points)(n // every, seed=1).astype(case.dtype)
+    thinning = math.ceil(n / MOST)
+    x = getattr(samples, case.points)(n // thinning, seed=1).astype(case.dtype)
     options, constants = TreecodeOptions.split({"method": case.method, **dict(case.options)})
     method = Treecode(find(case.kernel, options, constants), options, ALONE)
     problem = method.problem(x, x)
     p = method.choose(replace(problem, n_targets=n, n_sources=n))
-    tree = _standing(cluster.build(problem.sources, max(1, p.leaf_size // every), ALONE), every)
+    tree = _standing(cluster.build(problem.sources, max(1, p.leaf_size // thinning), ALONE), thinning)
     nodes, linear = tree.nodes, problem.linear
     far = {"separation": problem.kernel.separation(), "cubes": p.tolerance is not None}
     traverse = dual.traverse if case.method == "dual" else lists.traverse
@@ -193,43 +193,43 @@ def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Paramet
     difficulty = params.difficulty(linear, p, problem.extent, 0.0, n)
     rule = p.rule(params.field_size(linear, problem.extent), difficulty, grid)
     pairs = pairs.swapped() if case.method == "cp" else pairs
-    chosen = interactions.build(ListsBySource.of(nodes, nodes, pairs), rule).only
+    interaction_lists = interactions.build(ListsBySource.of(nodes, nodes, pairs), rule).only
     tiny = all_pairs.coincident(problem.dtype) if problem.kernel.singular else 0.0
-    return TreecodeStructure(kernels, tree, tree, chosen, tiny, True), p, grid
+    return TreecodeStructure(kernels, tree, tree, interaction_lists, tiny, True), p, grid
 
 
-def _standing(tree: ClusterTree, every: int) -> ClusterTree:
-    """Return a tree without points, whose nodes have `every` times as many."""
-    nodes = replace(tree.nodes, begin=tree.nodes.begin * every, end=tree.nodes.end * every)
+def _standing(tree: ClusterTree, thinning: int) -> ClusterTree:
+    """Return a tree without points, whose nodes have `thinning` times as many."""
+    nodes = replace(tree.nodes, begin=tree.nodes.begin * thinning, end=tree.nodes.end * thinning)
     n = nodes.n_points
     return ClusterTree(nodes, Sorted(np.broadcast_to(np.zeros((3, 1)), (3, n)), np.broadcast_to(np.int32(0), n)))
 
 
-def strong(case: RankedTreecode, n: int, machine: Machine, network: Network, most: int) -> list[RankedSum]:
+def strong(case: RankedTreecode, n: int, machine: Machine, network: Network, largest: int) -> list[RankedSum]:
     """Return predictions of one sum over 1, 2, 4, … ranks."""
-    whole = TreecodeModel.of(case, n, machine)
-    return [whole.over(ranks, network) for ranks in sums.doubled(most)]
+    model = TreecodeModel.of(case, n, machine)
+    return [model.over(ranks, network) for ranks in sums.doubled(largest)]
 
 
-def weak(case: RankedTreecode, n: int, machine: Machine, network: Network, most: int) -> Iterator[RankedSum]:
-    """Yield predictions of sums with a fixed number of points a rank, n points over `most` ranks."""
-    for ranks in sums.doubled(most):
-        yield TreecodeModel.of(case, n * ranks // most, machine).over(ranks, network)
+def weak(case: RankedTreecode, n: int, machine: Machine, network: Network, largest: int) -> Iterator[RankedSum]:
+    """Yield predictions of sums with a fixed number of points a rank, n points over `largest` ranks."""
+    for ranks in sums.doubled(largest):
+        yield TreecodeModel.of(case, n * ranks // largest, machine).over(ranks, network)
 
 
-def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -> str:
+def text(args: argparse.Namespace, machine: Machine, options: dict[str, float]) -> str:
     """Return tables of strong and weak scaling, and of published sums if asked."""
-    network, kernel = Network.load(asked.network), asked.kernel or "coulomb"
-    case = RankedTreecode(kernel, asked.method, asked.dtype, tuple(given.items()))
-    rows = strong(case, asked.n, machine, network, asked.ranks)
-    about = ", ".join(f"{name} {value:g}" for name, value in given.items())
-    lines = [f"{kernel}, {asked.method}, {about}, on ranks of {machine.name}, {network.name}: {network}"]
-    lines += ["", f"strong: {asked.n:,} points", *sums.table(rows)]
-    weakly = list(weak(case, asked.n, machine, network, asked.ranks))
-    head = f"weak: {asked.n // asked.ranks:,} points a rank"
-    lines += ["", head, *sums.table(weakly, weakly[0].seconds())]
+    network, kernel = Network.load(args.network), args.kernel or "coulomb"
+    case = RankedTreecode(kernel, args.method, args.dtype, tuple(options.items()))
+    rows = strong(case, args.n, machine, network, args.ranks)
+    description = ", ".join(f"{name} {value:g}" for name, value in options.items())
+    lines = [f"{kernel}, {args.method}, {description}, on ranks of {machine.name}, {network.name}: {network}"]
+    lines += ["", f"strong: {args.n:,} points", *sums.table(rows)]
+    weak_rows = list(weak(case, args.n, machine, network, args.ranks))
+    head = f"weak: {args.n // args.ranks:,} points a rank"
+    lines += ["", head, *sums.table(weak_rows, weak_rows[0].seconds())]
     lines += ["", *sums.parts(rows[-1]), "", *sums.NOTES]
-    if asked.published:
+    if args.published:
         lines += ["", *trees.treecodes(lambda points, method: _beside(points, method, machine, network))]
     return "\n".join(lines)
 

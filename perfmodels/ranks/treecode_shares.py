@@ -47,8 +47,8 @@ class Meetings:
         items = lists.items.astype(np.int64)
         count = items[:, 5] - items[:, 4]
         source = lists.sources[spread(items[:, 4], count)]
-        met = np.full(len(source), float(m**3)) if m else (source[:, 1] - source[:, 0]).astype(float)
-        return cls(np.repeat(items[:, 0], count), source, np.repeat(items[:, 2], count) * met)
+        sizes = np.full(len(source), float(m**3)) if m else (source[:, 1] - source[:, 0]).astype(float)
+        return cls(np.repeat(items[:, 0], count), source, np.repeat(items[:, 2], count) * sizes)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ListRows:
     cc: dict[int, Meetings]
 
     @classmethod
-    def of(cls, chosen: Interactions) -> ListRows:
+    def of(cls, interaction_lists: Interactions) -> ListRows:
         """Return the rows of chosen interactions.
 
         Raises
@@ -69,10 +69,15 @@ class ListRows:
         ValueError
             If many sources are in one place: these are summed before they meet targets.
         """
-        if len(chosen.lumps):
-            raise ValueError(f"points are {len(chosen.lumps)} times crowded in one place; expected others over ranks.")
-        pc, cc = ({m: Meetings.of(it, m) for m, it in of.items()} for of in (chosen.pc, chosen.cc))
-        return cls(Meetings.of(chosen.pp), Meetings.of(chosen.cp), pc, cc)
+        if len(interaction_lists.lumps):
+            raise ValueError(
+                f"points are {len(interaction_lists.lumps)} times crowded in one place; expected others over ranks."
+            )
+        pc, cc = (
+            {m: Meetings.of(rows, m) for m, rows in table.items()}
+            for table in (interaction_lists.pc, interaction_lists.cc)
+        )
+        return cls(Meetings.of(interaction_lists.pp), Meetings.of(interaction_lists.cp), pc, cc)
 
     def each(self) -> list[tuple[str, int, Meetings]]:
         """Return the phase, points per direction of sources (0: particles), and rows of all lists."""
@@ -120,22 +125,24 @@ class TreecodeShares:
     def evaluations(self) -> dict[str, Floats]:
         """Return the evaluations of each rank (P,) by phase; ``"own"``: of PP, with sources of its own."""
         ranks = self.target_cuts.ranks
-        found = {name: np.zeros(ranks) for name in ("pp", "pc", "cp", "cc", "own")}
+        result = {name: np.zeros(ranks) for name in ("pp", "pc", "cp", "cc", "own")}
         for name, _, rows in self.lists.each():
-            rank, at = self._rows(rows)
-            found[name] += np.bincount(rank, rows.pairs[at], ranks)
+            rank, place = self._rows(rows)
+            result[name] += np.bincount(rank, rows.pairs[place], ranks)
             if name == "pp":
-                begin, end = rows.source[at].T
+                begin, end = rows.source[place].T
                 first, last = (self.source_cuts.first[rank + k] for k in (0, 1))
-                inside = np.maximum(np.minimum(end, last) - np.maximum(begin, first), 0)
-                found["own"] += np.bincount(rank, rows.pairs[at] * inside / np.maximum(end - begin, 1), ranks)
-        return found
+                overlap = np.maximum(np.minimum(end, last) - np.maximum(begin, first), 0)
+                result["own"] += np.bincount(rank, rows.pairs[place] * overlap / np.maximum(end - begin, 1), ranks)
+        return result
 
     @cached_property
     def rows(self) -> Floats:
         """Return the number of rows of all lists that each rank does (P,)."""
-        done = [np.bincount(self._rows(rows)[0], minlength=self.target_cuts.ranks) for _, _, rows in self.lists.each()]
-        return np.sum(done, axis=0).astype(float)
+        counts = [
+            np.bincount(self._rows(rows)[0], minlength=self.target_cuts.ranks) for _, _, rows in self.lists.each()
+        ]
+        return np.sum(counts, axis=0).astype(float)
 
     def nodes_of(self, nodes: ClusterNodes, cuts: Cuts) -> Floats:
         """Return the number of nodes that each rank has points of (P,)."""
@@ -145,63 +152,71 @@ class TreecodeShares:
     @cached_property
     def clusters(self) -> list[Values]:
         """Return the users of charges of clusters, for each number of points per direction."""
-        found = []
+        result = []
         for m in sorted({*self.lists.pc, *self.lists.cc}):
-            users = [self._users(of[m]) for of in (self.lists.pc, self.lists.cc) if m in of]
-            both = tuple(np.concatenate(column) for column in zip(*users, strict=True))
+            users = [self._users(table[m]) for table in (self.lists.pc, self.lists.cc) if m in table]
+            users_joined = tuple(np.concatenate(column) for column in zip(*users, strict=True))
             spans = self.sources.begin, self.sources.end
-            found.append(Values.used(self.source_cuts, spans, both, float(m**3 * self.components * self.itemsize)))
-        return found
+            result.append(
+                Values.used(self.source_cuts, spans, users_joined, float(m**3 * self.components * self.itemsize))
+            )
+        return result
 
     def _users(self, rows: Meetings) -> tuple[Ints, Ints]:
         """Return ranks and the clusters in their lists, each pair once."""
-        rank, at = self._rows(rows)
-        key = shares.distinct(rank * self.sources.n + rows.source[at])
+        rank, place = self._rows(rows)
+        key = shares.distinct(rank * self.sources.n + rows.source[place])
         return key // self.sources.n, key % self.sources.n
 
     @cached_property
     def wanted(self) -> Floats:
         """Return the remote clusters of each rank (P,), each once for each number of points per direction."""
         ranks = self.source_cuts.ranks
-        return sum((np.bincount(it.rank, minlength=ranks) for it in self.clusters), np.zeros(ranks))
+        return sum((np.bincount(values.rank, minlength=ranks) for values in self.clusters), np.zeros(ranks))
 
     @cached_property
     def ghosts(self) -> RankTraffic:
         """Return the messages of charges of particles in lists PP and CP that ranks do not own."""
-        parts = [(rank, rows.source[at]) for rows in (self.lists.pp, self.lists.cp) for rank, at in [self._rows(rows)]]
+        parts = [
+            (rank, rows.source[place]) for rows in (self.lists.pp, self.lists.cp) for rank, place in [self._rows(rows)]
+        ]
         rank, source = (np.concatenate(column) for column in zip(*parts, strict=True))
         return shares.ghosts(self.source_cuts, rank, source[:, 0], source[:, 1], PARTICLES * self.components)
 
     @cached_property
     def exchange(self) -> tuple[RankTraffic, RankTraffic]:
         """Return the messages of parts to owners, and of all data to users, one for each pair of ranks."""
-        parts, complete = None, self.ghosts
+        parts, messages = None, self.ghosts
         for values in self.clusters:
-            part, one = shares.owners(values)
-            parts, complete = part if parts is None else parts + part, complete + one
-        nothing = np.empty(0, np.int64)
-        return parts or RankTraffic(self.source_cuts.ranks, nothing, nothing.astype(float)), complete
+            part, exchange_part = shares.owners(values)
+            parts, messages = part if parts is None else parts + part, messages + exchange_part
+        no_keys = np.empty(0, np.int64)
+        return parts or RankTraffic(self.source_cuts.ranks, no_keys, no_keys.astype(float)), messages
 
     def skeleton(self) -> Floats:
         """Return the remote nodes that each rank's lists are made from (P,): nodes in its lists, and all above."""
         nodes, cuts = self.sources, self.source_cuts
         low, high = cuts.contributors(nodes.begin, nodes.end)
         leaf_begin = nodes.begin[nodes.leaves]
-        found = [np.empty(0, np.int64)]
+        keys = [np.empty(0, np.int64)]
         for _, m, rows in self.lists.each():
-            rank, at = self._rows(rows)
-            node = rows.source[at] if m else nodes.leaves[np.searchsorted(leaf_begin, rows.source[at, 0], "right") - 1]
-            found.append(shares.distinct(rank * nodes.n + node))
-        key = shares.distinct(np.concatenate(found))
-        every = [key]
+            rank, place = self._rows(rows)
+            node = (
+                rows.source[place]
+                if m
+                else nodes.leaves[np.searchsorted(leaf_begin, rows.source[place, 0], "right") - 1]
+            )
+            keys.append(shares.distinct(rank * nodes.n + node))
+        key = shares.distinct(np.concatenate(keys))
+        levels = [key]
         while len(key):
-            rank, above = key // nodes.n, nodes.parent[key % nodes.n]
-            key = shares.distinct((rank * nodes.n + above)[above >= 0])
-            every.append(key)
-        key = shares.distinct(np.concatenate(every))
+            rank, parent = key // nodes.n, nodes.parent[key % nodes.n]
+            key = shares.distinct((rank * nodes.n + parent)[parent >= 0])
+            levels.append(key)
+        key = shares.distinct(np.concatenate(levels))
         rank, node = key // nodes.n, key % nodes.n
-        away = (low[node] != rank) | (high[node] != rank + 1)
-        return np.bincount(rank[away], minlength=cuts.ranks).astype(float)
+        is_remote = (low[node] != rank) | (high[node] != rank + 1)
+        return np.bincount(rank[is_remote], minlength=cuts.ranks).astype(float)
 
 
 def work_of_leaves(targets: ClusterNodes, lists: ListRows, grid: float) -> Floats:

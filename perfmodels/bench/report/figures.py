@@ -45,7 +45,7 @@ def growth(figure: Any, entries: Sequence[Row]) -> None:
 
 def _lines(figure: Any, entries: Sequence[Row], x: Callable[[Row], float], y: Callable[[Row], float]) -> list[Any]:
     """Draw a panel for boxes and one for free space, where there are sums of either; return them."""
-    first, again = (tables.series(entries, part) for part in tables.PARTS)
+    first, rows_again = (tables.series(entries, part) for part in tables.PARTS)
     boxes = [name for name in first if name.startswith("ewald")]
     groups = {"periodic box": boxes, "free space": [name for name in first if name not in boxes]}
     groups = {title: names for title, names in groups.items() if names}
@@ -53,7 +53,7 @@ def _lines(figure: Any, entries: Sequence[Row], x: Callable[[Row], float], y: Ca
     panels = list(figure.subplots(1, len(groups), squeeze=False, sharey=True)[0])
     for axes, (title, names) in zip(panels, groups.items(), strict=True):
         for mark, colour, name in zip(MARKS * 2, COLOURS, names, strict=False):
-            for rows, style, label in ((first[name], "-", name), (again[name], "--", None)):
+            for rows, style, label in ((first[name], "-", name), (rows_again[name], "--", None)):
                 axes.plot([x(r) for r in rows], [y(r) for r in rows], style, marker=mark, color=colour, label=label)
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -67,21 +67,21 @@ def _lines(figure: Any, entries: Sequence[Row], x: Callable[[Row], float], y: Ca
 
 def phases(figure: Any, entries: Sequence[Row]) -> None:
     """Draw the share of each phase in the fastest run, a bar for each sum."""
-    found = {name: tables.fastest(rows) for name, rows in tables.series(entries).items()}
-    figure.set_size_inches(WIDTH, 0.8 + 0.55 * len(found))
+    times_of_sums = {name: tables.fastest(rows) for name, rows in tables.series(entries).items()}
+    figure.set_size_inches(WIDTH, 0.8 + 0.55 * len(times_of_sums))
     axes = figure.subplots()
-    for place, parts in enumerate(found.values()):
-        whole, left = parts[tables.PARTS[0]], 0.0
-        shares = {part: 100 * value / whole for part, value in parts.items() if part != tables.PARTS[0]}
+    for place, parts in enumerate(times_of_sums.values()):
+        total, start = parts[tables.PARTS[0]], 0.0
+        shares = {part: 100 * value / total for part, value in parts.items() if part != tables.PARTS[0]}
         for number, (part, share) in enumerate(shares.items()):
             colour, name = REST if part == "other" else COLOURS[number % len(COLOURS)], part.partition(" (")[0]
-            axes.barh(place, share, left=left, color=colour, edgecolor="white", height=0.8)
+            axes.barh(place, share, left=start, color=colour, edgecolor="white", height=0.8)
             if share > LETTER * (len(name) + 1):
-                ink, middle = "black" if colour in LIGHT else "white", left + share / 2
+                ink, middle = "black" if colour in LIGHT else "white", start + share / 2
                 axes.text(middle, place, f"{name}\n{share:.0f} %", ha="center", va="center", fontsize=7, color=ink)
-            left += share
-    labels = [f"{name}\n{tables.seconds(parts[tables.PARTS[0]])}" for name, parts in found.items()]
-    axes.set_yticks(range(len(found)), labels)
+            start += share
+    labels = [f"{name}\n{tables.seconds(parts[tables.PARTS[0]])}" for name, parts in times_of_sums.items()]
+    axes.set_yticks(range(len(times_of_sums)), labels)
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of a plan and its first call")
@@ -99,17 +99,17 @@ def kernels(figure: Any, entries: Sequence[Row]) -> None:
 
 def _ratios(figure: Any, entries: Sequence[Row], title: str) -> None:
     """Draw the ratios of rows to the rows that they are compared with, and a line at 1."""
-    found = []
-    for ours, other in tables.compared(entries):
-        common, name, own = apart(other["what"], ours["what"])
-        found.append((f"{common}: {name} / {own}", ours["ratio"]))
-    figure.set_size_inches(WIDTH, 0.9 + 0.24 * len(found))
+    bars_ = []
+    for r, reference in tables.compared(entries):
+        common, name, own_name = apart(reference["what"], r["what"])
+        bars_.append((f"{common}: {name} / {own_name}", r["ratio"]))
+    figure.set_size_inches(WIDTH, 0.9 + 0.24 * len(bars_))
     axes = figure.subplots()
-    ratios = [ratio for _, ratio in found]
+    ratios = [ratio for _, ratio in bars_]
     lengths, colours = [ratio - 1.0 for ratio in ratios], [OURS if ratio > 1 else OTHERS for ratio in ratios]
-    bars = axes.barh(range(len(found)), lengths, left=1.0, color=colours, height=0.7)
+    bars = axes.barh(range(len(bars_)), lengths, left=1.0, color=colours, height=0.7)
     axes.bar_label(bars, [tables.factor(ratio) for ratio in ratios], padding=3, fontsize=8)
-    axes.set_yticks(range(len(found)), [name for name, _ in found], fontsize=7)
+    axes.set_yticks(range(len(bars_)), [name for name, _ in bars_], fontsize=7)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlim(min(0.8, *ratios) / 1.6, 1.6 * max(1.0, *ratios))

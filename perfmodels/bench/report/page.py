@@ -91,7 +91,7 @@ SECTIONS = (
 )
 
 
-def write(found: Row, folder: Path) -> list[Path]:
+def write(content: Row, folder: Path) -> list[Path]:
     """Write page, pictures and record into a folder; return their paths.
 
     Raises
@@ -99,33 +99,33 @@ def write(found: Row, folder: Path) -> list[Path]:
     ValueError
         If the record is not valid, or matplotlib is not installed.
     """
-    record.check(found)
+    record.check(content)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / PAGE, folder / RECORD]
-    for section, entries in shown(found):
+    for section, entries in shown(content):
         if section.picture and section.draw and drawn(section, entries):
             paths.append(folder / section.picture)
             plot.check(paths[-1])
             figures.save(paths[-1], section.draw, entries)
-    record.write(folder / RECORD, found)
-    writing.write(folder / PAGE, text(found))
+    record.write(folder / RECORD, content)
+    writing.write(folder / PAGE, text(content))
     return paths
 
 
-def text(found: Row) -> str:
+def text(content: Row) -> str:
     """Return the page."""
     parts = [
         "% Written by parki bench report from record.json beside it; changes made here are lost.",
         "# Benchmarks",
         f"All tables and pictures of this page are written by parki from {{download}}`one record <{RECORD}>`, which "
         "has every single time. This command measures a machine and writes such a page:",
-        fenced([f"{found['command']} -o FOLDER"]),
+        fenced([f"{content['command']} -o FOLDER"]),
         "A time is the least of the runs of one process. Rows that are compared took turns in it, on the same points "
         "and with as many threads; no ratio has figures of another process or machine. Points are uniform and random, "
         "targets are the sources, double precision. Kernels are compiled before the clock starts.",
-        machine(found),
+        machine(content),
     ]
-    for section, entries in shown(found):
+    for section, entries in shown(content):
         parts += [f"## {section.title}", f"{section.text} {said(entries)}".strip()]
         reading, table = section.body(entries)
         parts += [part for part in (reading, table) if part]
@@ -133,42 +133,42 @@ def text(found: Row) -> str:
             parts.append(f"![{section.title}]({section.picture})")
         parts += [f"Not measured: {line}." for line in absent(entries)]
         parts += ["Each alone:" if len(entries) > 1 else "Alone:", fenced([entry["command"] for entry in entries])]
-    if failed := [entry for entry in found["entries"] if "error" in entry]:
+    if failures := [entry for entry in content["entries"] if "error" in entry]:
         parts += ["## Failed", "These measurements ended with an error:"]
-        parts.append("\n".join(f"- `{entry['command']}`: {' '.join(entry['error'].split())}" for entry in failed))
+        parts.append("\n".join(f"- `{entry['command']}`: {' '.join(entry['error'].split())}" for entry in failures))
     return "\n\n".join(parts) + "\n"
 
 
-def machine(found: Row) -> str:
+def machine(content: Row) -> str:
     """Return the table of the machine and the software, and a sentence on other work during the measurements."""
-    here, soft, runs = found["machine"], found["software"], found["runs"]
+    facts, soft, runs = content["machine"], content["software"], content["runs"]
     dates = [run["began"][:10] for run in runs]
-    known = {
-        "processor": f"{here['processor']}, {here['cores']} core{'s' * (here['cores'] > 1)}",
-        "vectors": f"{8 * here['bytes']} bits, compiled for {here['arch'].rpartition('-')[0] or here['arch']}",
-        "memory": f"{here['memory'] / 2**30:.0f} GiB" if "memory" in here else None,
-        "device": f"{here['device']}, driver {here['driver']}" if "device" in here else None,
-        "system": here["system"],
+    properties = {
+        "processor": f"{facts['processor']}, {facts['cores']} core{'s' * (facts['cores'] > 1)}",
+        "vectors": f"{8 * facts['bytes']} bits, compiled for {facts['arch'].rpartition('-')[0] or facts['arch']}",
+        "memory": f"{facts['memory'] / 2**30:.0f} GiB" if "memory" in facts else None,
+        "device": f"{facts['device']}, driver {facts['driver']}" if "device" in facts else None,
+        "system": facts["system"],
         "compiler": f"{soft['compiler']}, `{soft['flags']}`",
         "parki": soft["parki"] + _commit(soft),
         "rates that choose parameters": soft["rates"],
         "Python and libraries": ", ".join(f"{name} {text}" for name, text in soft.items() if name not in APART),
-        "set": f"`{found['set']}`, measured {' and '.join(dict.fromkeys(dates))} in {tables.count(len(runs), 'run')}",
+        "set": f"`{content['set']}`, measured {' and '.join(dict.fromkeys(dates))} in {tables.count(len(runs), 'run')}",
         "load average": "; ".join(f"{_load(run, 'began')} at the start, {_load(run, 'ended')} after" for run in runs),
     }
-    lines = [(name, value) for name, value in known.items() if value]
+    lines = [(name, value) for name, value in properties.items() if value]
     table = "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in lines)])
-    return "\n\n".join([table, *filter(None, [busy(found)])])
+    return "\n\n".join([table, *filter(None, [busy(content)])])
 
 
-def busy(found: Row) -> str:
+def busy(content: Row) -> str:
     """Return a sentence that other programs ran during the measurements; empty if few did."""
-    known = [entry for entry in found["entries"] if entry.get("load") and "asked" in entry]
-    loads = [(entry["load"][0], entry["asked"]["threads"]) for entry in known]
+    entries = [entry for entry in content["entries"] if entry.get("load") and "asked" in entry]
+    loads = [(entry["load"][0], entry["asked"]["threads"]) for entry in entries]
     if not loads or statistics.median(load - threads for load, threads in loads) <= BUSY:
         return ""
     middle = statistics.median(load for load, _ in loads)
-    cores = tables.count(found["machine"]["cores"], "core")
+    cores = tables.count(content["machine"]["cores"], "core")
     return (
         "**Other programs ran on this machine meanwhile**: half of the measurements began at a load average of "
         f"{middle:.1f} or more on {cores}, so times are longer, and ratios less certain, than on a quiet one."
@@ -179,8 +179,8 @@ def said(entries: Sequence[Row]) -> str:
     """Return a sentence on the threads and the repeats of some entries."""
     threads = {r["threads"] for entry in entries for r in record.measured(entry)} or {1}
     repeats = {entry["asked"]["repeat"] for entry in entries}
-    counted = tables.count(max(threads), "thread") if len(threads) == 1 else f"Up to {max(threads)} threads"
-    return f"{counted[0].upper()}{counted[1:]}, the best of {tables.count(max(repeats), 'run')}."
+    threads_text = tables.count(max(threads), "thread") if len(threads) == 1 else f"Up to {max(threads)} threads"
+    return f"{threads_text[0].upper()}{threads_text[1:]}, the best of {tables.count(max(repeats), 'run')}."
 
 
 def absent(entries: Sequence[Row]) -> list[str]:
@@ -194,10 +194,13 @@ def fenced(lines: Sequence[str]) -> str:
     return "\n".join(["```sh", *lines, "```"])
 
 
-def shown(found: Row) -> list[tuple[Section, list[Row]]]:
+def shown(content: Row) -> list[tuple[Section, list[Row]]]:
     """Return the sections that have entries with rows, each with these entries."""
     sections = [
-        (section, [entry for entry in found["entries"] if entry["benchmark"] in section.benchmarks and "rows" in entry])
+        (
+            section,
+            [entry for entry in content["entries"] if entry["benchmark"] in section.benchmarks and "rows" in entry],
+        )
         for section in SECTIONS
     ]
     return [(section, entries) for section, entries in sections if entries]
@@ -209,10 +212,10 @@ def drawn(section: Section, entries: Sequence[Row]) -> bool:
 
 
 def _commit(soft: Row) -> str:
-    commit, _, changed = soft.get("commit", "").partition("-")
-    return f", commit {commit[:12]}{' with changes' * bool(changed)}" if commit else ""
+    commit, _, changes = soft.get("commit", "").partition("-")
+    return f", commit {commit[:12]}{' with changes' * bool(changes)}" if commit else ""
 
 
-def _load(run: Row, when: str) -> str:
-    found = run.get(f"load_{when}")
-    return f"{found[0]:.2f}" if found else "unknown"
+def _load(run: Row, moment: str) -> str:
+    load = run.get(f"load_{moment}")
+    return f"{load[0]:.2f}" if load else "unknown"

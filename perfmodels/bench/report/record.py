@@ -26,12 +26,12 @@ CLOSE = 1e-9  # relative difference of numbers that count as the same
 
 def read(path: Path) -> Row:
     """Return the record of a file, checked as `check` does: errors name the file."""
-    found = parsed(path, "a record of parki bench report")
+    content = parsed(path, "a record of parki bench report")
     try:
-        check(found)
+        check(content)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    return found
+    return content
 
 
 def write(path: Path, record: Row) -> None:
@@ -66,7 +66,7 @@ def check(record: Any) -> None:
         check_entry(entry, {run["run"] for run in record["runs"]})
 
 
-def together(rows: Iterable[Row], what: str) -> str:
+def together(rows: Iterable[Row], title: str) -> str:
     """Return the run that has measured all rows.
 
     Raises
@@ -76,14 +76,14 @@ def together(rows: Iterable[Row], what: str) -> str:
     """
     runs = sorted({r["run"] for r in rows})
     if len(runs) != 1:
-        raise ValueError(f"{what} has rows of the runs {', '.join(runs) or 'of none'}; expected those of one run.")
+        raise ValueError(f"{title} has rows of the runs {', '.join(runs) or 'of none'}; expected those of one run.")
     return runs[0]
 
 
-def ratio(over: Row, under: Row) -> float:
+def ratio(numerator: Row, denominator: Row) -> float:
     """Return the seconds of one row over those of another of the same run."""
-    together((over, under), f"the ratio of {over['what']!r} and {under['what']!r}")
-    return over["seconds"] / under["seconds"]
+    together((numerator, denominator), f"the ratio of {numerator['what']!r} and {denominator['what']!r}")
+    return numerator["seconds"] / denominator["seconds"]
 
 
 def measured(entry: Row) -> list[Row]:
@@ -91,28 +91,28 @@ def measured(entry: Row) -> list[Row]:
     return [r for r in entry.get("rows", ()) if "absent" not in r]
 
 
-def _typed(name: str, found: Any, wanted: Mapping[str, type]) -> None:
-    if not isinstance(found, dict):
-        raise ValueError(f"{name} is {type(found).__name__}; expected an object.")
-    for key, kind in wanted.items():
-        value = found.get(key)
+def _typed(name: str, value_of_name: Any, kinds: Mapping[str, type]) -> None:
+    if not isinstance(value_of_name, dict):
+        raise ValueError(f"{name} is {type(value_of_name).__name__}; expected an object.")
+    for key, kind in kinds.items():
+        value = value_of_name.get(key)
         numeric = kind is float and isinstance(value, int)
         if isinstance(value, bool) or not (isinstance(value, kind) or numeric):
-            what = "missing" if key not in found else f"{value!r}"
-            raise ValueError(f"{key} of {name} is {what}; expected {kind.__name__}.")
+            description = "missing" if key not in value_of_name else f"{value!r}"
+            raise ValueError(f"{key} of {name} is {description}; expected {kind.__name__}.")
         if kind is float and not (math.isfinite(value) and value > 0):
             raise ValueError(f"{key} of {name} is {value!r}; expected a positive number.")
 
 
-def _load(name: str, key: str, found: Any) -> None:
-    fits = isinstance(found, list) and len(found) == 3 and all(isinstance(value, int | float) for value in found)
-    if found is not None and not fits:
-        raise ValueError(f"{key} of {name} is {found!r}; expected three numbers.")
+def _load(name: str, key: str, value: Any) -> None:
+    valid = isinstance(value, list) and len(value) == 3 and all(isinstance(value, int | float) for value in value)
+    if value is not None and not valid:
+        raise ValueError(f"{key} of {name} is {value!r}; expected three numbers.")
 
 
-def _once(name: str, found: Sequence[str]) -> None:
-    if twice := sorted({one for one in found if found.count(one) > 1}):
-        raise ValueError(f"{name} {twice[0]!r} is there twice; expected it once.")
+def _once(name: str, names: Sequence[str]) -> None:
+    if repeats := sorted({entry for entry in names if names.count(entry) > 1}):
+        raise ValueError(f"{name} {repeats[0]!r} is there twice; expected it once.")
 
 
 def check_entry(entry: Row, runs: set[str]) -> None:
@@ -154,7 +154,7 @@ def _row(name: str, row: Any) -> None:
 
 def _ratio(name: str, row: Row, rows: Sequence[Row]) -> None:
     """Refuse a ratio that is not the ratio of the rates of two rows of the entry."""
-    others = [other for other in rows if other["what"] == row.get("against")]
-    if not any(math.isclose(row["ratio"], row["rate"] / other["rate"], rel_tol=CLOSE) for other in others):
-        against = f"{row['what']!r} against {row.get('against')!r} is {row['ratio']!r}"
-        raise ValueError(f"the ratio of {against}; expected that of the rates of two rows of {name}.")
+    references = [reference for reference in rows if reference["what"] == row.get("against")]
+    if not any(math.isclose(row["ratio"], row["rate"] / reference["rate"], rel_tol=CLOSE) for reference in references):
+        description = f"{row['what']!r} against {row.get('against')!r} is {row['ratio']!r}"
+        raise ValueError(f"the ratio of {description}; expected that of the rates of two rows of {name}.")

@@ -40,61 +40,61 @@ def resumed(old: Row, new: Row) -> Row:
         If the machine, the software, the set or its space and threads have changed.
     """
     for name in ("set", "asked", *SAME):
-        before, now = old.get(name), new[name]
-        if before != now:
-            told = f"{before!r}; expected {now!r}, as in this command."
-            if isinstance(before, dict):
-                keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-                told = "; ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in keys)
-                told = f"of other measurements ({told}); expected the same, as times are not comparable otherwise."
-            raise ValueError(f"{name} of the record to resume is {told}")
+        old_value, new_value = old.get(name), new[name]
+        if old_value != new_value:
+            reason = f"{old_value!r}; expected {new_value!r}, as in this command."
+            if isinstance(old_value, dict):
+                keys = [key for key in {**old_value, **new_value} if old_value.get(key) != new_value.get(key)]
+                reason = "; ".join(f"{key} was {old_value.get(key)!r} and is {new_value.get(key)!r}" for key in keys)
+                reason = f"of other measurements ({reason}); expected the same, as times are not comparable otherwise."
+            raise ValueError(f"{name} of the record to resume is {reason}")
     return old
 
 
-def run(found: Row, entries: Sequence[ReportEntry], path: Path | None, say: Callable[[str], None]) -> Row:
+def run(content: Row, entries: Sequence[ReportEntry], path: Path | None, say: Callable[[str], None]) -> Row:
     """Measure the entries that a record lacks or that failed; return the record, kept in a file after each.
 
     An entry that fails is recorded with its error, and the next one follows.
     """
-    done = {entry["name"] for entry in found["entries"] if "rows" in entry}
-    left = [entry for entry in entries if entry.name not in done]
-    if not left:
-        return found
-    this = {"run": uuid.uuid4().hex[:8], "began": _now(), "ended": _now(), "load_began": facts.load()}
-    this |= {"yardstick": [_yardstick()]}
-    found["runs"].append(this)
-    for number, entry in enumerate(left, 1):
-        say(f"[{number}/{len(left)}] {entry.command(**found['asked'])}")
-        made = measure(entry, this["run"], found["asked"])
-        order = {one.name: place for place, one in enumerate(entries)}
-        others = [one for one in found["entries"] if one["name"] != entry.name]
-        found["entries"] = sorted([*others, made], key=lambda one: order.get(one["name"], len(order)))
-        this |= {"ended": _now(), "load_ended": facts.load()}
-        say(f"    {made['seconds']:.1f} s" + (f", failed: {made['error']}" if "error" in made else ""))
+    names_done = {entry["name"] for entry in content["entries"] if "rows" in entry}
+    entries_left = [entry for entry in entries if entry.name not in names_done]
+    if not entries_left:
+        return content
+    run_facts = {"run": uuid.uuid4().hex[:8], "began": _now(), "ended": _now(), "load_began": facts.load()}
+    run_facts |= {"yardstick": [_yardstick()]}
+    content["runs"].append(run_facts)
+    for number, entry in enumerate(entries_left, 1):
+        say(f"[{number}/{len(entries_left)}] {entry.command(**content['asked'])}")
+        result = measure(entry, run_facts["run"], content["asked"])
+        order = {member.name: place for place, member in enumerate(entries)}
+        rest = [member for member in content["entries"] if member["name"] != entry.name]
+        content["entries"] = sorted([*rest, result], key=lambda member: order.get(member["name"], len(order)))
+        run_facts |= {"ended": _now(), "load_ended": facts.load()}
+        say(f"    {result['seconds']:.1f} s" + (f", failed: {result['error']}" if "error" in result else ""))
         if path is not None:
-            record.write(path, found)
-    this["yardstick"].append(_yardstick())
+            record.write(path, content)
+    run_facts["yardstick"].append(_yardstick())
     if path is not None:
-        record.write(path, found)
-    return found
+        record.write(path, content)
+    return content
 
 
-def measure(entry: ReportEntry, run: str, asked: Row) -> Row:
+def measure(entry: ReportEntry, run: str, options: Row) -> Row:
     """Return the record of one entry: its rows, or its error."""
-    given = entry.asked(**asked)
-    made: Row = {"name": entry.name, "benchmark": entry.benchmark, "command": entry.command(**asked), "run": run}
-    made |= {"load": facts.load()}
-    began = time.perf_counter()
+    args = entry.asked(**options)
+    result: Row = {"name": entry.name, "benchmark": entry.benchmark, "command": entry.command(**options), "run": run}
+    result |= {"load": facts.load()}
+    start = time.perf_counter()
     try:
-        space: Space = asked_space(given)
+        space: Space = asked_space(args)
         benchmark = BENCHMARKS[entry.benchmark]
-        rows = benchmark.rows(given, space)
-        made |= {"asked": benchmark.settings(given, space), "rows": [r | {"run": run} for r in rows]}
-        record.check_entry(made | {"seconds": 1.0}, {run})
+        rows = benchmark.rows(args, space)
+        result |= {"asked": benchmark.settings(args, space), "rows": [r | {"run": run} for r in rows]}
+        record.check_entry(result | {"seconds": 1.0}, {run})
     except Exception as error:
-        made = {key: value for key, value in made.items() if key != "rows"}
-        made |= {"error": f"{type(error).__name__}: {error}"}
-    return made | {"seconds": max(time.perf_counter() - began, 1e-9)}
+        result = {key: value for key, value in result.items() if key != "rows"}
+        result |= {"error": f"{type(error).__name__}: {error}"}
+    return result | {"seconds": max(time.perf_counter() - start, 1e-9)}
 
 
 def _now() -> str:

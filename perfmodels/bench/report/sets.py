@@ -48,15 +48,20 @@ class ReportEntry:
         return BENCHMARKS[self.benchmark].command(self.asked(space, threads))
 
 
-def _methods(n: int, largest: int, finest: float, repeat: int, fewer: int) -> list[ReportEntry]:
+def _methods(n: int, largest: int, finest: float, repeat: int, few_repeats: int) -> list[ReportEntry]:
     """Return one entry for each sum: accuracy at `n` down to `finest`, growth to `largest`; and phases and threads.
 
-    Growth, which takes longest, is repeated `fewer` times.
+    Growth, which takes longest, is repeated `few_repeats` times.
     """
-    found = [ReportEntry(f"accuracy-{one}", "accuracy", n, finest, repeat, str(one)) for one in TOLERANT]
-    found += [ReportEntry(f"growth-{one}", "growth", largest, 1e-5, fewer, str(one)) for one in (*TOLERANT, DIRECT)]
-    found += [ReportEntry("phases", "phases", n, 1e-6, repeat)]
-    return [*found, ReportEntry("threads", "threads", n, 1e-6, repeat, scales=True)]
+    entries = [
+        ReportEntry(f"accuracy-{method_sum}", "accuracy", n, finest, repeat, str(method_sum)) for method_sum in TOLERANT
+    ]
+    entries += [
+        ReportEntry(f"growth-{method_sum}", "growth", largest, 1e-5, few_repeats, str(method_sum))
+        for method_sum in (*TOLERANT, DIRECT)
+    ]
+    entries += [ReportEntry("phases", "phases", n, 1e-6, repeat)]
+    return [*entries, ReportEntry("threads", "threads", n, 1e-6, repeat, scales=True)]
 
 
 def _others(n: int, near: int, grid: int, variants: int, repeat: int) -> list[ReportEntry]:

@@ -36,88 +36,93 @@ def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def series(entries: Sequence[Row], part: str | None = None) -> dict[str, list[Row]]:
     """Return the rows by their sum; if a part of a run is named, only rows of this part."""
-    found: dict[str, list[Row]] = {}
+    result: dict[str, list[Row]] = {}
     for entry in entries:
         for r in record.measured(entry):
             if part is None or r["part"] == part:
-                found.setdefault(r["series"], []).append(r)
-    return found
+                result.setdefault(r["series"], []).append(r)
+    return result
 
 
 def accuracy(entries: Sequence[Row]) -> tuple[str, str]:
     """Return errors and times by tolerance, a line each."""
-    first, again = (series(entries, part) for part in PARTS)
-    lines, longer = [], {}
+    first, rows_again = (series(entries, part) for part in PARTS)
+    lines, growths = [], {}
     for name, rows in first.items():
-        longer[name] = record.ratio(rows[-1], rows[0])
-        for r, more in zip(rows, again[name], strict=True):
-            figures = (f"{r['tolerance']:.0e}", f"{r['error']:.1e}", seconds(r["seconds"]), seconds(more["seconds"]))
+        growths[name] = record.ratio(rows[-1], rows[0])
+        for r, row_again in zip(rows, rows_again[name], strict=True):
+            figures = (
+                f"{r['tolerance']:.0e}",
+                f"{r['error']:.1e}",
+                seconds(r["seconds"]),
+                seconds(row_again["seconds"]),
+            )
             lines.append((f"`{name}`", *figures, f"{r['memory'] / r['n']:.0f}"))
-    every = [r for rows in first.values() for r in rows]
-    within = sum(r["error"] <= r["tolerance"] for r in every)
+    sums = [r for rows in first.values() for r in rows]
+    hits = sum(r["error"] <= r["tolerance"] for r in sums)
     reading = (
-        f"The measured error is at most the tolerance in {within} of {len(every)} sums. A plan and its first call take "
-        f"{_range(longer)} times as long at the smallest tolerance as at the largest."
+        f"The measured error is at most the tolerance in {hits} of {len(sums)} sums. A plan and its first call take "
+        f"{_range(growths)} times as long at the smallest tolerance as at the largest."
     )
     return reading, grid(("sum", "tolerance", "error", *PARTS, "bytes a particle"), lines)
 
 
 def growth(entries: Sequence[Row]) -> tuple[str, str]:
     """Return microseconds a particle by N, a sum a line."""
-    first, again = (series(entries, part) for part in PARTS)
+    first, rows_again = (series(entries, part) for part in PARTS)
     counts = sorted({r["n"] for rows in first.values() for r in rows})
-    lines, longer = [], {}
+    lines, growths = [], {}
     for name, rows in first.items():
-        longer[name] = record.ratio(rows[-1], rows[0]) * rows[0]["n"] / rows[-1]["n"]
+        growths[name] = record.ratio(rows[-1], rows[0]) * rows[0]["n"] / rows[-1]["n"]
         cells = {
-            r["n"]: f"{1e6 * r['seconds'] / r['n']:.3g} / {1e6 * more['seconds'] / r['n']:.3g}"
-            for r, more in zip(rows, again[name], strict=True)
+            r["n"]: f"{1e6 * r['seconds'] / r['n']:.3g} / {1e6 * row_again['seconds'] / r['n']:.3g}"
+            for r, row_again in zip(rows, rows_again[name], strict=True)
         }
         lines.append((f"`{name}`", *(cells.get(n, "–") for n in counts)))
     reading = (
         "Microseconds a particle: a plan and its first call / the next call. At the largest N of each sum a particle "
-        f"of the former takes {_range(longer)} times as long as at the smallest."
+        f"of the former takes {_range(growths)} times as long as at the smallest."
     )
     return reading, grid(("sum", *(f"N = {n:,}" for n in counts)), lines)
 
 
 def phases(entries: Sequence[Row]) -> tuple[str, str]:
     """Return the milliseconds of each phase in the fastest run, a table for each set of phases."""
-    found = {name: fastest(rows) for name, rows in series(entries).items()}
+    times_of_sums = {name: fastest(rows) for name, rows in series(entries).items()}
     families: dict[str, list[str]] = {}
-    for name in found:
+    for name in times_of_sums:
         families.setdefault("free" if name.startswith(("bldtt", "bltc")) else name.partition("-")[0], []).append(name)
     tables, longest = [], []
     for names in families.values():
-        parts = list(dict.fromkeys(part for name in names for part in found[name] if part != PARTS[0]))
+        parts = list(dict.fromkeys(part for name in names for part in times_of_sums[name] if part != PARTS[0]))
         lines = []
         for part in (*parts, PARTS[0]):
-            cells = [found[name].get(part) for name in names]
+            cells = [times_of_sums[name].get(part) for name in names]
             lines.append((part, *("–" if value is None else milliseconds(value) for value in cells)))
         tables.append(grid(("ms", *(f"`{name}`" for name in names)), lines))
-    for name, parts in found.items():
-        most = max((part for part in parts if part != PARTS[0]), key=lambda part: parts[part])
-        longest.append(f"{most} ({100 * parts[most] / parts[PARTS[0]]:.0f} %) of `{name}`")
+    for name, parts in times_of_sums.items():
+        longest_part = max((part for part in parts if part != PARTS[0]), key=lambda part: parts[part])
+        longest.append(f"{longest_part} ({100 * parts[longest_part] / parts[PARTS[0]]:.0f} %) of `{name}`")
     return f"The longest phases: {', '.join(longest)}.", "\n\n".join(tables)
 
 
 def fastest(rows: Sequence[Row]) -> dict[str, float]:
     """Return the seconds of each part of one sum in its fastest run."""
     record.together(rows, "a sum by its phases")
-    [whole] = [r for r in rows if r["part"] == PARTS[0]]
-    at = whole["times"].index(whole["seconds"])
-    return {r["part"]: r["times"][at] for r in rows}
+    [call] = [r for r in rows if r["part"] == PARTS[0]]
+    index = call["times"].index(call["seconds"])
+    return {r["part"]: r["times"][index] for r in rows}
 
 
 def programs(entries: Sequence[Row]) -> tuple[str, str]:
     """Return times and errors of parki and of other programs, a line for each ratio."""
     lines, ratios = [], []
-    for ours, other in compared(entries):
-        common, name, own = apart(other["what"], ours["what"])
-        ratios.append(record.ratio(other, ours))
-        theirs = f"{name}: {other['error']:.1e}, {seconds(other['seconds'])}"
-        mine = f"{own}: {ours['error']:.1e}, {seconds(ours['seconds'])}"
-        lines.append((common, theirs, mine, factor(ratios[-1])))
+    for r, reference in compared(entries):
+        common, name, own_name = apart(reference["what"], r["what"])
+        ratios.append(record.ratio(reference, r))
+        reference_text = f"{name}: {reference['error']:.1e}, {seconds(reference['seconds'])}"
+        own_text = f"{own_name}: {r['error']:.1e}, {seconds(r['seconds'])}"
+        lines.append((common, reference_text, own_text, factor(ratios[-1])))
     if not lines:
         return "No other program was there to compare with.", ""
     return _against("program", ratios), grid(("", "other: error, time", "parki: error, time", "ratio"), lines)
@@ -126,11 +131,11 @@ def programs(entries: Sequence[Row]) -> tuple[str, str]:
 def kernels(entries: Sequence[Row]) -> tuple[str, str]:
     """Return rates of parki's kernels and of other code, a line for each ratio."""
     lines, ratios = [], []
-    for ours, other in compared(entries):
-        common, name, own = apart(other["what"], ours["what"])
-        ratios.append(ours["ratio"])
-        theirs, mine = f"{name}: {other['rate']:.3g}", f"{own}: {ours['rate']:.3g}"
-        lines.append((common, theirs, mine, ours["unit"], factor(ours["ratio"])))
+    for r, reference in compared(entries):
+        common, name, own_name = apart(reference["what"], r["what"])
+        ratios.append(r["ratio"])
+        reference_text, own_text = f"{name}: {reference['rate']:.3g}", f"{own_name}: {r['rate']:.3g}"
+        lines.append((common, reference_text, own_text, r["unit"], factor(r["ratio"])))
     if not lines:
         return "No other code was there to compare with.", ""
     return _against("code", ratios), grid(("", "other", "parki", "unit", "ratio"), lines)
@@ -138,17 +143,17 @@ def kernels(entries: Sequence[Row]) -> tuple[str, str]:
 
 def threads(entries: Sequence[Row]) -> tuple[str, str]:
     """Return times on numbers of threads, a sum a line."""
-    found = series(entries)
-    counts = sorted({r["threads"] for rows in found.values() for r in rows})
+    rows_of_sums = series(entries)
+    counts = sorted({r["threads"] for rows in rows_of_sums.values() for r in rows})
     lines = []
-    for name, rows in found.items():
+    for name, rows in rows_of_sums.items():
         faster = [f" ({factor(r['ratio'])})" if "ratio" in r else "" for r in rows]
-        cells = {r["threads"]: seconds(r["seconds"]) + more for r, more in zip(rows, faster, strict=True)}
+        cells = {r["threads"]: seconds(r["seconds"]) + note for r, note in zip(rows, faster, strict=True)}
         lines.append((f"`{name}`", f"{rows[0]['n']:,}", *(cells.get(n, "–") for n in counts)))
-    most = {name: rows[-1]["ratio"] for name, rows in found.items() if "ratio" in rows[-1]}
-    few, many = (count(n, "thread") for n in (counts[0], counts[-1]))
-    reading = f"A plan's further calls, and in brackets how many times as fast as on {few} they are"
-    reading += f": on {many} {_range(most)}." if most else "."
+    speedups = {name: rows[-1]["ratio"] for name, rows in rows_of_sums.items() if "ratio" in rows[-1]}
+    lowest, highest = (count(n, "thread") for n in (counts[0], counts[-1]))
+    reading = f"A plan's further calls, and in brackets how many times as fast as on {lowest} they are"
+    reading += f": on {highest} {_range(speedups)}." if speedups else "."
     return reading, grid(("sum", "N", *(count(n, "thread") for n in counts)), lines)
 
 
@@ -157,12 +162,12 @@ def rates(entries: Sequence[Row]) -> tuple[str, str]:
     lines, ratios = [], []
     for entry in entries:
         for r in record.measured(entry):
-            against = ""
+            comparison = ""
             if "ratio" in r:
                 ratios.append(r["ratio"])
-                against = f"{factor(r['ratio'])} × {apart(r['against'], r['what'])[1]}"
+                comparison = f"{factor(r['ratio'])} × {apart(r['against'], r['what'])[1]}"
             noise = f"+{spread(r['times']):.0%}" if len(r["times"]) > 1 else ""
-            lines.append((r["what"], seconds(r["seconds"]), noise, f"{r['rate']:.3g} {r['unit']}", against))
+            lines.append((r["what"], seconds(r["seconds"]), noise, f"{r['rate']:.3g} {r['unit']}", comparison))
     reading = "Each rate over that of the row that is named"
     reading += f": from {factor(min(ratios))} to {factor(max(ratios))}." if ratios else "."
     return reading, grid(("", "least", "median", "rate", "ratio"), lines)
@@ -170,11 +175,11 @@ def rates(entries: Sequence[Row]) -> tuple[str, str]:
 
 def compared(entries: Sequence[Row]) -> list[tuple[Row, Row]]:
     """Return the rows with a ratio, each with the row that it is compared to."""
-    found = []
+    pairs = []
     for entry in entries:
         rows = {r["what"]: r for r in record.measured(entry)}
-        found += [(r, rows[r["against"]]) for r in rows.values() if "ratio" in r]
-    return found
+        pairs += [(r, rows[r["against"]]) for r in rows.values() if "ratio" in r]
+    return pairs
 
 
 def _against(noun: str, ratios: Sequence[float]) -> str:
@@ -192,9 +197,9 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}s" if n != 1 else f"one {noun}"
 
 
-def _range(found: dict[str, float]) -> str:
+def _range(factors: dict[str, float]) -> str:
     """Return the least and the largest of some numbers, each with its name."""
-    least, most = (choose(found, key=lambda name: found[name]) for choose in (min, max))
-    if least == most:
-        return f"{factor(found[least])} (`{least}`)"
-    return f"from {factor(found[least])} (`{least}`) to {factor(found[most])} (`{most}`)"
+    low, high = (choose(factors, key=lambda name: factors[name]) for choose in (min, max))
+    if low == high:
+        return f"{factor(factors[low])} (`{low}`)"
+    return f"from {factor(factors[low])} (`{low}`) to {factor(factors[high])} (`{high}`)"
