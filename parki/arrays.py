@@ -363,10 +363,10 @@ def _check_inside(name: str, x: Array, box: Sequence[float], layout: str, free: 
     if bool(is_inside.all()):
         return
     x = to_host(x)
-    outside = ((x < 0) | (x > sides[:, None])) & np.isin(np.arange(3), axes)[:, None]
-    indices = np.flatnonzero(outside.any(axis=0))
+    is_outside = ((x < 0) | (x > sides[:, None])) & np.isin(np.arange(3), axes)[:, None]
+    indices = np.flatnonzero(is_outside.any(axis=0))
     first = int(indices[0])
-    axis = int(np.flatnonzero(outside[:, first])[0])
+    axis = int(np.flatnonzero(is_outside[:, first])[0])
     raise ValueError(
         f"{len(indices)} of {x.shape[1]} points of {name} lie outside the box, which is not periodic along "
         f"{' and '.join('xyz'[a] for a in axes)} (first: index {first}, {'xyz'[axis]} = {x[axis, first]:.9g}, expected "

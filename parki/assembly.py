@@ -47,11 +47,11 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
     ranks, location = communicators.of(comm), formats.place(path)
     counts = ranks.allgather(trg.shape[-1])
     if location.suffix not in (".npy", *formats.HDF5):
-        whole = {name: _gathered(ranks, a, counts) for name, a in results.items()}
+        gathered = {name: _gathered(ranks, a, counts) for name, a in results.items()}
         trg = _gathered(ranks, trg, counts) if location.suffix in OF_TARGETS else trg
         with agreed(ranks, f"writing {path}"):
             if ranks.rank == 0:
-                formats.save(path, whole, trg, facts)
+                formats.save(path, gathered, trg, facts)
         return
     first = sum(counts[: ranks.rank])
     places = slice(first, first + trg.shape[-1])
@@ -59,13 +59,13 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
     def table(work: Path) -> None:
         rows = formats.stacked(results)
         new = {"mode": "w+", "dtype": rows.dtype, "shape": (*rows.shape[:-1], sum(counts))}
-        whole = np.lib.format.open_memmap(work, **new if ranks.rank == 0 else {"mode": "r+"})
-        whole[..., places] = rows
-        whole.flush()
+        array = np.lib.format.open_memmap(work, **new if ranks.rank == 0 else {"mode": "r+"})
+        array[..., places] = rows
+        array.flush()
 
-    def dataset(work: Path, **how: Any) -> None:
-        if ranks.rank == 0 or how:
-            with formats.result_group(work, location, facts, **how) as group:
+    def dataset(work: Path, **keywords: Any) -> None:
+        if ranks.rank == 0 or keywords:
+            with formats.result_group(work, location, facts, **keywords) as group:
                 for name, a in results.items():
                     group.create_dataset(name, (*a.shape[:-1], sum(counts)), a.dtype)[..., places] = a
         else:

@@ -277,10 +277,10 @@ def _check_inside(x: Array, box: tuple[float, ...], xp: ModuleType) -> None:
     if bool(is_inside.all()):
         return
     is_inside, x = arrays.to_host(is_inside), arrays.to_host(x)
-    outside = np.flatnonzero(~is_inside.all(axis=0))
-    first = int(outside[0])
+    places = np.flatnonzero(~is_inside.all(axis=0))
+    first = int(places[0])
     region = " × ".join(f"[0, {side:.6g}]" for side in box)
     raise ValueError(
-        f"particles has {len(outside)} of {x.shape[1]} points that lie outside the box {region} or are not finite "
+        f"particles has {len(places)} of {x.shape[1]} points that lie outside the box {region} or are not finite "
         f"(first: index {first}, {x[:, first].tolist()}); expected all inside."
     )

@@ -18,8 +18,8 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
 
 def check_whole(name: str, value: Any, maximum: int | None = None) -> None:
     """Raise ValueError for an option, if it is given, that is not a positive whole number up to `maximum`."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and (not whole or value < 1 or (maximum is not None and value > maximum)):
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if value is not None and (not is_whole or value < 1 or (maximum is not None and value > maximum)):
         bound = f" up to {maximum}" if maximum is not None else ""
         raise ValueError(f"{name} is {value!r}; expected a positive whole number{bound}.")
 

@@ -30,12 +30,12 @@ def particles(n: int, seed: int, comm: Any = None) -> tuple[Array, Array, Array]
     Each rank of a communicator has its share of the n particles.
     """
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
-    rng, whole = np.random.default_rng((seed, rank) if size > 1 else seed), n
+    rng, total = np.random.default_rng((seed, rank) if size > 1 else seed), n
     n = n * (rank + 1) // size - n * rank // size
     normals = rng.standard_normal((3, n))
     x, dens = rng.random((3, n)), rng.standard_normal((6, n))
     net = dens[:3].sum(axis=1, keepdims=True)  # forces that balance need no mean pressure gradient
-    dens[:3] -= (net if comm is None else comm.allreduce(net)) / whole
+    dens[:3] -= (net if comm is None else comm.allreduce(net)) / total
     return x, dens, normals / np.linalg.norm(normals, axis=0)
 
 

@@ -86,7 +86,7 @@ class Excluding(Operable):
     def _warn_of_rounding(self, rows: Array) -> None:
         """Warn, once, where the sums that remain have lost more digits than the tolerance asks for."""
         tolerance = getattr(self.method.options, "tolerance", None)
-        share = exclusions.least_share(rows, self._norms, self.method.gradient is True, least=0.0)
+        share = exclusions.least_share(rows, self._norms, self.method.gradient is True, floor=0.0)
         rounding = ROUNDINGS * float(np.finfo(self.dtype).eps) / max(share, 1e-300)
         if tolerance is not None and rounding > tolerance and not self._warned:
             self._warned = True

@@ -115,8 +115,8 @@ def _entries(value: Any, n_targets: int) -> tuple[bool, NDArray[np.int64], NDArr
         return False, *_pairs(value[0]), value[1]
     if first == 1 and len(value) in (2, 3):
         begin, partner = (_indices(name, a) for name, a in zip(("begin", "partners"), value, strict=False))
-        whole = len(begin) == n_targets + 1 and begin[0] == 0 and begin[-1] == len(partner)
-        if partner.ndim != 1 or not whole or (np.diff(begin) < 0).any():
+        is_valid = len(begin) == n_targets + 1 and begin[0] == 0 and begin[-1] == len(partner)
+        if partner.ndim != 1 or not is_valid or (np.diff(begin) < 0).any():
             raise ValueError(
                 f"exclude is (begin, partners) of {len(begin)} and {partner.size} entries; expected {n_targets + 1} "
                 "that ascend from 0 to the number of partners. Pass pairs as an array (2, M)."
@@ -187,7 +187,7 @@ ENOUGH = 0.7  # share of the size that parameters were chosen for, above which a
 LEAST = 2.0**-10  # least share that parameters are chosen for
 
 
-def least_share(rows: Array, whole: Array, both: bool, least: float = LEAST) -> float:
+def least_share(rows: Array, whole: Array, has_gradient: bool, floor: float = LEAST) -> float:
     """Return the least remaining share of whole sums, over right-hand sides that are not zero.
 
     Parameters
@@ -196,18 +196,18 @@ def least_share(rows: Array, whole: Array, both: bool, least: float = LEAST) -> 
         Remaining sums.
     whole : array (rhs, components)
         Norms of the whole sums.
-    both : bool
+    has_gradient : bool
         Whether the first component is a potential and the others its gradient, which count apart.
-    least : float
+    floor : float
         Lower bound of the result.
     """
     remainders = norms(rows)
-    groups = [slice(0, 1), slice(1, None)] if both else [slice(None)]
+    groups = [slice(0, 1), slice(1, None)] if has_gradient else [slice(None)]
     shares = [1.0]
     for components in groups:
         remaining, total = (np.linalg.norm(a[:, components], axis=1) for a in (remainders, whole))
         shares += (remaining[total > 0] / total[total > 0]).tolist()
-    return max(min(shares), least)
+    return max(min(shares), floor)
 
 
 def norms(rows: Array) -> NDArray[np.float64]:

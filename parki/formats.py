@@ -313,7 +313,7 @@ def _arrays(kernel: str | Pair, table: Mapping[str, Array]) -> dict[str, Array]:
 
 
 @contextlib.contextmanager
-def result_group(path: Path, location: DataLocation, facts: Mapping[str, Any], **how: Any) -> Iterator[Any]:
+def result_group(path: Path, location: DataLocation, facts: Mapping[str, Any], **keywords: Any) -> Iterator[Any]:
     """Yield the group of an HDF5 file that gets results: with the facts, and without old results.
 
     Parameters
@@ -325,7 +325,10 @@ def result_group(path: Path, location: DataLocation, facts: Mapping[str, Any], *
     **how
         Keywords of h5py for opening the file.
     """
-    with full_disk(), library(path, location.suffix).File(path, "w" if location.group == "/" else "a", **how) as file:
+    with (
+        full_disk(),
+        library(path, location.suffix).File(path, "w" if location.group == "/" else "a", **keywords) as file,
+    ):
         group = file.require_group(location.group)
         for name in NAMES:
             if name in group:

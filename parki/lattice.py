@@ -26,8 +26,8 @@ def wrapped(x: Array, sides: tuple[float, ...], skew: Skew) -> Array:
         if math.isinf(side):
             continue
         # Points inside keep all their digits.
-        outside = (x[axis] < 0) | (x[axis] >= side)
-        cells = xp.where(outside, xp.floor(x[axis] / side), 0).astype(x.dtype)
+        is_outside = (x[axis] < 0) | (x[axis] >= side)
+        cells = xp.where(is_outside, xp.floor(x[axis] / side), 0).astype(x.dtype)
         x[axis] -= cells * x.dtype.type(side)
         # Rounding may leave a point just below the lower face, or on the upper one: that is the next cell's lower face.
         overflow = x[axis] >= side

@@ -77,30 +77,30 @@ class LeftOut:
 
     def take_off(self, inputs: Density, rows: Array) -> np.ndarray:
         """Subtract the sum of a checked density from rows ``(rhs, components, Nt)``; return the rows' old norms."""
-        whole = exclusions.norms(rows)
+        norms = exclusions.norms(rows)
         for r in range(len(rows)):
             sums = self._buffer(rows)[:, : rows.shape[1]]
             density, normals = (self._turned(a, vectors(a)) for a in (inputs.values[r], inputs.normals))
             self._sum.run(density[None], normals, sums, PhaseTimes(PHASES, ()))
-            rows[r] -= self._turned(sums[0], result_vectors(self.kernel), back=True)
-        return whole
+            rows[r] -= self._turned(sums[0], result_vectors(self.kernel), inverse=True)
+        return norms
 
     def take_off_with_virial(self, density: Array, rows: Array) -> np.ndarray:
         """Subtract the sum of one density ``(1, 1, N)`` from rows ``(1, 4, N)``; return its ∂E/∂ε (3, 3)."""
         sums = self._buffer(rows)
         self._virial.run(density, None, sums, PhaseTimes(PHASES, ()))
         components = rows.shape[1]
-        rows[0] -= self._turned(sums[0, :components], result_vectors(self.kernel), back=True)
+        rows[0] -= self._turned(sums[0, :components], result_vectors(self.kernel), inverse=True)
         moments = to_host(sums[0, components:].astype(np.float64) @ density[0, 0].astype(np.float64))[SYMMETRIC]
         frame = np.eye(3) if self.place.frame is None else self.place.frame
         return 0.5 * frame.T @ moments @ frame
 
-    def _turned(self, rows: Array | None, vector_rows: list[slice], back: bool = False) -> Array | None:
-        """Return rows with their vectors turned to the axes of the points, or `back` to the caller's."""
+    def _turned(self, rows: Array | None, vector_rows: list[slice], inverse: bool = False) -> Array | None:
+        """Return rows with their vectors turned to the axes of the points, or with `inverse` to the caller's."""
         if rows is None or self.place.frame is None or not vector_rows:
             return rows
         xp, rows = module_of(rows), rows.copy()
-        matrix = xp.asarray(self.place.frame.T if back else self.place.frame, rows.dtype)
+        matrix = xp.asarray(self.place.frame.T if inverse else self.place.frame, rows.dtype)
         for vector in vector_rows:
             rows[vector] = matrix @ rows[vector]
         return rows

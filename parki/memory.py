@@ -22,14 +22,14 @@ def free(root: Path = Path("/")) -> int | None:
     return max(min(limits), 0) if limits else None
 
 
-def require(needed: float, what: str, advice: str) -> None:
+def require(nbytes: float, purpose: str, advice: str) -> None:
     """Raise if a task needs more memory than is free.
 
     Parameters
     ----------
-    needed : float
+    nbytes : float
         Bytes that are about to be taken.
-    what : str
+    purpose : str
         The task, as the subject of a sentence.
     advice : str
         A sentence that names the option by which less is needed.
@@ -39,9 +39,9 @@ def require(needed: float, what: str, advice: str) -> None:
     MemoryError
         Naming the bytes needed and free, and the advice.
     """
-    available = free() if needed > SMALL else None
-    if available is not None and needed > available:
-        raise MemoryError(f"{what} needs about {size(needed)}, and {size(available)} are free. {advice}")
+    available = free() if nbytes > SMALL else None
+    if available is not None and nbytes > available:
+        raise MemoryError(f"{purpose} needs about {size(nbytes)}, and {size(available)} are free. {advice}")
 
 
 def size(count: float) -> str:
@@ -75,8 +75,8 @@ def _groups(root: Path) -> Iterator[int]:
                 yield remainder
 
 
-def _left(folder: Path, limit: str, used: str, caches: tuple[str, ...]) -> int | None:
-    maximum, usage = _number(folder / limit), _number(folder / used)
+def _left(folder: Path, limit_name: str, usage_name: str, caches: tuple[str, ...]) -> int | None:
+    maximum, usage = _number(folder / limit_name), _number(folder / usage_name)
     if maximum is None or usage is None or maximum >= UNLIMITED:
         return None
     statistics = dict(line.split(None, 1) for line in _lines(folder / "memory.stat"))

@@ -280,11 +280,11 @@ class Plan(Energetic, OverRanks, Generic[Result]):
         with self._lock:
             with ranks.together(self.comm, "a move", call="move", retired=self._retired):
                 new_points = moves.given(self.method, self.problem.same, (points, *old), targets, sources)
-                whole = all(x is not None for x in new_points)
-                if self._broken and not whole:
+                is_complete = all(x is not None for x in new_points)
+                if self._broken and not is_complete:
                     names = " and ".join(self.method.names[:2])
                     raise RuntimeError(f"the last move of this plan did not finish; expected {names}, not one alone.")
-                if box is not None and not whole:
+                if box is not None and not is_complete:
                     raise ValueError("box was given without all points; expected the points in the new box, too.")
             old_problem = self.problem
             if self.exclusions is not None:

@@ -77,8 +77,8 @@ class ProxyKernels:
     def _constants(self) -> dict[str, int]:
         return {"NP": len(self.linear.parameters)}
 
-    def _pair(self, without: str = "") -> dict[str, Any]:
-        hints = {*self.linear.hints, *self.short} - {without}
+    def _pair(self, hint: str = "") -> dict[str, Any]:
+        hints = {*self.linear.hints, *self.short} - {hint}
         return {"pair": self.linear.pair, "hints": hints, **dict(self.linear.slots)}
 
     def ranges(self) -> Workunit:
@@ -91,7 +91,7 @@ class ProxyKernels:
         """Return the sum over source clusters of m points per direction."""
         # A row of points is a long block: mixing its instructions would take more registers than there are.
         return engine.kernel(
-            "clusters", "grids", real=self.far, N1=m, **self._constants, **self._pair(without="long_blocks")
+            "clusters", "grids", real=self.far, N1=m, **self._constants, **self._pair(hint="long_blocks")
         )
 
     def particles_to_charges(self) -> Workunit:
@@ -103,10 +103,10 @@ class ProxyKernels:
         """Return the interpolation of potentials of leaves at their particles."""
         return engine.kernel("proxy", "potentials", real=self.real, N1=self.points, NU=self.linear.result, BLOCK=64)
 
-    def transfer(self, up: bool) -> Workunit:
+    def transfer(self, upward: bool) -> Workunit:
         """Return the interpolation between clusters, or numbers of points: of charges (up) or of potentials."""
-        components = self.charges if up else self.linear.result
-        return engine.kernel("proxy", "transfer", real=self.real, ANTERPOLATE=up, NC=components)
+        components = self.charges if upward else self.linear.result
+        return engine.kernel("proxy", "transfer", real=self.real, ANTERPOLATE=upward, NC=components)
 
     def source_rows(self) -> Workunit:
         """Return the gather of points, charges and constants to rows of sources in the order of the tree."""

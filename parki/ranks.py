@@ -132,16 +132,16 @@ class OverRanks:
         """
         return self._carried(a, of, "ours")
 
-    def _carried(self, a: AnyArray, of: str, way: str) -> AnyArray:
+    def _carried(self, a: AnyArray, side: str, way: str) -> AnyArray:
         with together(self.comm, f"{way} of a plan", call=way) as check:
-            check_choice("of", of, ("sources", "targets"))
+            check_choice("of", side, ("sources", "targets"))
             if self.comm is None or self.structure is None:
                 return a
-            delivery, array = getattr(self.structure, f"to_{of}"), self.xp.asarray(a)
+            delivery, array = getattr(self.structure, f"to_{side}"), self.xp.asarray(a)
             n = delivery.sent if way == "theirs" else delivery.received
             if array.shape[-1:] != (n,):
-                raise ValueError(f"a has shape {array.shape}; expected (..., {n}), entries along this rank's {of}.")
-            check.same = {"call": way, "of": of, "entries": array.shape[:-1], "dtype": array.dtype.name}
+                raise ValueError(f"a has shape {array.shape}; expected (..., {n}), entries along this rank's {side}.")
+            check.same = {"call": way, "of": side, "entries": array.shape[:-1], "dtype": array.dtype.name}
         return delivery.there(array) if way == "theirs" else delivery.back(array)
 
     def inner(self, a: AnyArray, b: AnyArray) -> float:

@@ -101,9 +101,9 @@ class PhaseTimes:
             raise KeyError(f"phase is {name!r}, expected one of {', '.join(self.phases)}")
         return _PhaseBody(self, name, self._wholes[name])
 
-    def shift(self, seconds: float, phase: str, to: str) -> None:
+    def shift(self, seconds: float, phase: str, target: str) -> None:
         """Move seconds of one phase to another, on which work was done meanwhile."""
-        for name, sign in ((phase, -1), (to, 1)):
+        for name, sign in ((phase, -1), (target, 1)):
             for key in {name, self._wholes[name]}:
                 self.time[key] += sign * seconds
 

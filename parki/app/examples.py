@@ -83,8 +83,8 @@ def _with_companions(files: list[Traversable]) -> dict[str, bytes]:
     while queue:
         file = queue.pop()
         sources[file.name] = file.read_bytes()
-        whole = file.read_text("utf-8")
-        code = whole if file.name.endswith(".ipynb") else _code(whole)
+        source_text = file.read_text("utf-8")
+        code = source_text if file.name.endswith(".ipynb") else _code(source_text)
         for candidate in candidates.values():
             # A script or a kernel is read as "name.py", a module of functions is imported.
             import_pattern = rf"(?m)^\s*(?:import|from) {re.escape(Path(candidate.name).stem)}\b"

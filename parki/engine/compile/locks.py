@@ -21,7 +21,7 @@ log = logging.getLogger(config.LOGGER)
 
 
 @contextlib.contextmanager
-def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Iterator[None]:
+def held(marker: Path, stop: threading.Event, condition: Callable[[], object]) -> Iterator[None]:
     """Hold the lock `marker`, or no lock if another process has done the work or the disk knows no locks.
 
     A lock of a dead process of this machine is taken over at once (by filelock); a lock of another machine when it is
@@ -34,7 +34,7 @@ def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Ite
         In a folder that is there.
     stop : threading.Event
         Ends the waiting.
-    done : callable
+    condition : callable
         Tells whether another process has done the work.
 
     Raises
@@ -50,7 +50,7 @@ def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Ite
             break
         except filelock.Timeout:
             wait = time.monotonic() - start
-            if done():
+            if condition():
                 break
             if reason := _abandoned(marker, wait, limit):
                 log.warning("%s %s: taken for abandoned", marker, reason)

@@ -43,8 +43,8 @@ def view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
 
 def taken(a: Any) -> bool:
     """Return whether launches take an array without a copy: unit stride along its first or last axis, and aligned."""
-    whole = all(s >= 0 and s % a.itemsize == 0 for s in a.strides)
-    return whole and layout(a) != "S" and getattr(a.flags, "aligned", True)
+    is_whole = all(s >= 0 and s % a.itemsize == 0 for s in a.strides)
+    return is_whole and layout(a) != "S" and getattr(a.flags, "aligned", True)
 
 
 def layout(a: Any) -> str:

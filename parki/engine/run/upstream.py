@@ -131,8 +131,8 @@ def rewritten(text: str, device: bool = False) -> str:
             edits += (line, begin, node.func.end_col_offset or 0, b"(1.0 / pk.sqrt"), (line, end, end, b")")
         elif f in CASTS:
             match node.args:
-                case [ast.Call(func=inner, args=[ast.Name(col_offset=at)])] if ast.unparse(inner) in CASTS:
-                    edits.append((line, at, at, b"+"))
+                case [ast.Call(func=function, args=[ast.Name(col_offset=column)])] if ast.unparse(function) in CASTS:
+                    edits.append((line, column, column, b"+"))
     for line, begin, end, new in sorted(edits, reverse=True):
         old = lines[line - 1]
         lines[line - 1] = old[:begin] + new + old[end:]

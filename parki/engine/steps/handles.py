@@ -65,8 +65,8 @@ class Handle:
     @property
     def order(self) -> str:
         """Return C, F or S, by the index that has unit stride (`parki.engine.run.fit.layout`)."""
-        whole = self._whole is None and self.values is None
-        return "C" if whole else layout(self.layout)
+        is_whole = self._whole is None and self.values is None
+        return "C" if is_whole else layout(self.layout)
 
     @property
     def ndim(self) -> int:

@@ -184,7 +184,7 @@ class Placed:
     @property
     def arrays(self) -> list[Any]:
         """Return the arrays made so far, including arrays that launches keep for themselves."""
-        scratch = [a for launch in self.launches for ready in launch.ready for a in ready.own]
+        scratch = [a for launch in self.launches for prepared in launch.ready for a in prepared.own]
         return [*self.memory_of.arrays, *scratch]
 
     @property
@@ -262,8 +262,8 @@ class Placed:
 
     def _rest(self) -> None:
         """Free the cores for several workers: OpenMP's idle threads would keep them busy for milliseconds."""
-        if self.size > 1 and self.launches and (ready := self.launches[0].ready):
-            ready[0].rest()
+        if self.size > 1 and self.launches and (launches := self.launches[0].ready):
+            launches[0].rest()
 
 
 class _Group:
@@ -279,9 +279,9 @@ class _Action:
     """A step to be run by itself or by blocks; `free` tells whether a graph may record the step."""
 
     def __init__(
-        self, phase: str, lane: str | None, free: bool, launch: "Launch | Called | None", pieces: "_Pieces | None"
+        self, phase: str, lane: str | None, capturable: bool, launch: "Launch | Called | None", pieces: "_Pieces | None"
     ) -> None:
-        self.phase, self.lane, self.free, self.one, self.pieces = phase, lane, free, launch, pieces
+        self.phase, self.lane, self.free, self.one, self.pieces = phase, lane, capturable, launch, pieces
 
 
 class _Segment:

@@ -183,9 +183,9 @@ def _declared_once(s: ast.AnnAssign, types: dict[str, tuple[ast.expr, bool]]) ->
     """Return `s`, or an assignment where constant branches declare one name and type a second time in one block."""
     if not isinstance(s.target, ast.Name) or list_element(s.annotation) is not None or has_effect(s.value):
         return s
-    chosen = getattr(s, "chosen", False)
+    is_choice = getattr(s, "chosen", False)
     first, by_branch = types.get(s.target.id, (None, False))
-    types[s.target.id] = s.annotation, chosen or by_branch
-    if first is None or not (chosen or by_branch) or ast.dump(first) != ast.dump(s.annotation):
+    types[s.target.id] = s.annotation, is_choice or by_branch
+    if first is None or not (is_choice or by_branch) or ast.dump(first) != ast.dump(s.annotation):
         return s
     return place(ast.Assign(targets=[s.target], value=s.value), s)
