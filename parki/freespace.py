@@ -17,7 +17,7 @@ from parki.dimensions import Dimensions
 from parki.engine import Space, spaces
 from parki.engine.steps import Handle, Placed
 from parki.error import PrecisionWarning
-from parki.method import Method, Place, Structure, Sum
+from parki.method import Method, Place, Problem, Structure, Sum
 from parki.options import FreeOptions, ToleranceOptions
 from parki.pairs import PAIRS, Pair
 from parki.prediction import Prediction
@@ -50,13 +50,11 @@ def check_reports(*flags: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class FreeProblem:
+class FreeProblem(Problem):
     """Points of a sum in free space, in a unit of length in which their extent is about one.
 
     Attributes
     ----------
-    targets, sources, n_targets, n_sources, same, dtype, on_gpu, power
-        As in `parki.method.Problem`.
     extent : float
         Half the longest side of the box around all points.
     kernel : Pair
@@ -69,14 +67,6 @@ class FreeProblem:
         Charges (components, Ns) of `linear` from densities and normals; None where these are the densities.
     """
 
-    targets: Array | None
-    sources: Array | None
-    n_targets: int
-    n_sources: int
-    same: bool
-    dtype: np.dtype[Any]
-    on_gpu: bool
-    power: int
     extent: float
     kernel: Pair
     linear: Pair

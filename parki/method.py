@@ -6,6 +6,7 @@ A method is one small object: a kernel, the options of a caller, and a space.  A
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -55,7 +56,8 @@ class Options(Protocol):
     verbose: bool
 
 
-class Problem(Protocol):
+@dataclass(frozen=True, eq=False)
+class Problem:
     """Points of a sum in the coordinates of a method.
 
     Attributes
@@ -71,8 +73,6 @@ class Problem(Protocol):
         Whether the caller's points are on a GPU.
     power : int
         Lengths here are the caller's times 2^power.
-    cell : Cell or None
-        The periodic cell, None in free space.
     """
 
     targets: Array | None
@@ -83,21 +83,29 @@ class Problem(Protocol):
     dtype: np.dtype[Any]
     on_gpu: bool
     power: int
-    cell: Cell | None
+
+    @property
+    def cell(self) -> Cell | None:
+        """Return the periodic cell, None in free space."""
+        raise NotImplementedError
 
     @property
     def empty(self) -> bool:
         """Tell whether there are no targets or no sources, in a sum over ranks on all ranks together."""
+        raise NotImplementedError
 
     @property
     def arrays(self) -> list[Array]:
         """Return every array that the problem holds."""
+        raise NotImplementedError
 
     def with_points(self, targets: Array | None, sources: Array | None) -> Problem:
         """Return the same problem with these points, in its coordinates."""
+        raise NotImplementedError
 
     def transposed(self) -> Problem:
         """Return the problem with targets and sources exchanged, for methods that move points in place."""
+        raise NotImplementedError
 
 
 class Structure(Protocol):

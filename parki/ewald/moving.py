@@ -56,7 +56,7 @@ def within(
     if grows and not is_same:
         outer = tuple(b if a is None else a.copy() for a, b in zip(points, old.outer or (None, None), strict=True))
     one_set = is_same or (old.same and x is None)
-    return EwaldProblem(*inner, *counts, one_set, old.dtype, old.on_gpu, place, tuple(reach), outer)
+    return EwaldProblem(*inner, *counts, one_set, old.dtype, old.on_gpu, place.power, place, tuple(reach), outer)
 
 
 def stretched(

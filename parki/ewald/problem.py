@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from parki.arrays import PRECISIONS, Array
 from parki.engine import Space
 from parki.ewald.choice.arrangement import Arrangement
@@ -14,17 +12,15 @@ from parki.ewald.choice.question import Question
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.method import Cell
+from parki.method import Cell, Problem
 
 
 @dataclass(frozen=True, eq=False)
-class EwaldProblem:
+class EwaldProblem(Problem):
     """Points of an Ewald sum in the box of the stages.
 
     Attributes
     ----------
-    targets, sources, n_targets, n_sources, same, dtype, on_gpu
-        As in `parki.method.Problem`.
     geometry : Geometry
     reach : tuple of float
         Largest coordinate of targets and of sources before they were wrapped, see `Geometry.points`.
@@ -32,13 +28,6 @@ class EwaldProblem:
         Copies of the caller's targets and sources, if a box around both may have to grow with one of them.
     """
 
-    targets: Array | None
-    sources: Array | None
-    n_targets: int
-    n_sources: int
-    same: bool
-    dtype: np.dtype[Any]
-    on_gpu: bool
     geometry: Geometry
     reach: tuple[float, float] = (0.0, 0.0)
     outer: tuple[Array, Array] | None = None
@@ -57,12 +46,7 @@ class EwaldProblem:
         x, far_targets = (y, 0.0) if is_same else geometry.points(names[0], xp.asarray(targets))
         outer = (targets.copy(), sources.copy()) if grows and not is_same else None
         counts = targets.shape[1], sources.shape[1], is_same, sources.dtype
-        return cls(x, y, *counts, on_gpu, geometry, (far_targets, far), outer)
-
-    @property
-    def power(self) -> int:
-        """Return the power of two by which the caller's lengths are multiplied."""
-        return self.geometry.power
+        return cls(x, y, *counts, on_gpu, geometry.power, geometry, (far_targets, far), outer)
 
     @property
     def empty(self) -> bool:
