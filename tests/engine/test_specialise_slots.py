@@ -13,6 +13,7 @@ from parki.engine.errors import KernelError
 from parki.engine.text.source import package_modules
 from parki.engine.text.specialise import specialise
 from tests.engine import l1_files as l1
+from tests.engine.programs.program import L1
 
 files, body = l1.files, l1.body
 
@@ -114,7 +115,7 @@ def test_a_pair_file_of_ones_own(p2p, tmp_path, form):
     own = tmp_path / "own" / "mine.py"
     own.parent.mkdir()
     lines = pair_file(1, "r * pk.exp(-s[0])")
-    own.write_text("\n".join(l1.HEAD + lines).replace("pair", name) + "\n")
+    own.write_text("\n".join([*L1, *lines]).replace("pair", name) + "\n")
     slot = {"path": own, "string": str(own), "function": (own, "near")}[form]
     l0 = specialise("p2p", "w", pair=slot)
     assert "u_0 += r_1 * pk.exp(-s_0)" in l0.text
@@ -292,7 +293,7 @@ def test_results_are_kept_until_a_file_changes(p2p, files):
 
 
 def test_the_text_does_not_depend_on_what_was_made_before(p2p, files):
-    path = files("copy.py", *p2p.read_text().splitlines()[len(l1.HEAD) :])
+    path = files("copy.py", *p2p.read_text().splitlines()[len(L1) :])
     fresh = specialise(path, "w", pair="pair/two")
     again = specialise("p2p", "w", pair="pair/two")
     assert fresh.text.replace(str(path), "kernels/p2p.py") == again.text
