@@ -6,7 +6,7 @@ import platform
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,6 @@ class Workunit:
         self.l0, self.hints = l0, hints
         self.ir: ir.KernelTree = parse(l0.text, l0.linemap, l0.filename)
         check(self.ir)
-        self._jammed = jam(self.ir, max((JAM[hint] for hint in hints if hint in JAM), default=1))
         self.objects: dict[tuple, Any] = {}  # compiled objects, by the properties that each was compiled for
         self._gpu: dict[tuple, Lowered] = {}
 
@@ -130,6 +129,11 @@ class Workunit:
         """Return the workunit's name and the values of its slots, for people."""
         slots = ", ".join(v for _, v in self.l0.slots)
         return f"{self.l0.name} ({slots})" if slots else self.l0.name
+
+    @cached_property
+    def _jammed(self) -> ir.KernelTree:
+        """Return the tree with loops of several turns at once, as the hints ask for."""
+        return jam(self.ir, max((JAM[hint] for hint in self.hints if hint in JAM), default=1))
 
     def default_layouts(self) -> dict[str, str]:
         """Return C-ordered layouts of all views.

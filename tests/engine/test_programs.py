@@ -2,29 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from parki.engine.interpreter.launching import run
 from parki.engine.tree.check import check
 from parki.engine.tree.parse import parse
-from tests.engine.programs.drawn import POLICIES, draw_program
+from tests.engine.programs.drawn import POLICIES, random_programs
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_generated_programs_do_not_depend_on_the_order(policy):
     changed = []
-
-    # shrinking a program takes long, and its text is readable without it
-    @settings(
-        max_examples=25,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(draw_program(policies=(policy,)))
-    def launch(program):
+    for program in random_programs(25, 0, policies=(policy,)):
         kernel = parse(program.text, name="program.py")
         check(kernel)
         assert {p.name for p in kernel.params if p.written} <= set(program.written)
@@ -42,7 +30,5 @@ def test_generated_programs_do_not_depend_on_the_order(policy):
         for name in set(program.args) - set(program.written):
             np.testing.assert_array_equal(first[name], program.args[name])
         changed.append(any(not np.array_equal(first[n], program.args[n]) for n in program.written))
-
-    launch()
-    # a generator of programs that do nothing would prove nothing; the draws depend on the modules that are loaded
-    assert sum(changed) > len(changed) // 5
+    # a generator of programs that do nothing would prove nothing
+    assert sum(changed) > len(changed) // 3

@@ -15,12 +15,12 @@ changes and does not declare are one part.  So results are the same, bit for bit
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any
 
 from parki.engine.tree import ir
-from parki.engine.tree.walk import const_trip, walk
+from parki.engine.tree.walk import const_trip, rebuilt, walk
 
 Body = tuple[ir.Stmt, ...]
 ROOTS = ("rsqrt", "sqrt")
@@ -180,24 +180,14 @@ class _Copy:
     index: str
     number: int
 
-    def of(self, node: ir.Stmt) -> Any:
-        """Return a statement for this turn."""
-        return self._changed(node)
-
-    def _changed(self, node: object) -> object:
-        if isinstance(node, tuple):
-            return tuple(map(self._changed, node))
+    def of(self, node: Any) -> Any:
+        """Return a statement or an expression for this turn."""
         if isinstance(node, ir.Name) and node.name == self.index:
             return self._turn(node)
-        if not isinstance(node, ir.Expr | ir.Stmt):
-            return node
-        members = [f.name for f in fields(node) if f.name != "loc"]
-        change: dict[str, Any] = {name: self._changed(getattr(node, name)) for name in members}
-        named = ("name",) if isinstance(node, NAMED) else ("view", "result")
-        for field in named:
-            if field in change:
-                change[field] = self.names.get(change[field], change[field])
-        return replace(node, **change)
+        node = rebuilt(node, self.of)
+        members = ("name",) if isinstance(node, NAMED) else ("view", "result")
+        new = {m: self.names[name] for m in members if (name := getattr(node, m, None)) in self.names}
+        return replace(node, **new) if new else node
 
     def _turn(self, index: ir.Name) -> ir.Expr:
         """Return the index of this turn."""

@@ -35,9 +35,7 @@ def _groups() -> list[int]:
         if kinds in ("", "pids"):
             top = Path("/sys/fs/cgroup") / kinds
             folder = top / path.lstrip("/")
-            limits += [
-                _number(folder / "pids.max") for folder in (folder, *folder.parents) if folder.is_relative_to(top)
-            ]
+            limits += [_number(above / "pids.max") for above in (folder, *folder.parents) if above.is_relative_to(top)]
     return [limit for limit in limits if limit is not None]
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
 from functools import lru_cache
+from typing import Any, TypeVar
 
 from parki.engine.tree import ir
 
 NODES = (ir.Expr, ir.Stmt)
+N = TypeVar("N", ir.Expr, ir.Stmt)
 
 
 @lru_cache(maxsize=64)
@@ -26,15 +28,15 @@ def children(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
     return found
 
 
-def rebuilt(node: ir.Expr, change: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
-    """Return an expression with each expression directly below it replaced by ``change(expression)``."""
+def rebuilt(node: N, change: Callable[[Any], Any]) -> N:
+    """Return a node with each expression and statement directly below it replaced by ``change`` of it."""
     new = {}
     for name in _members(type(node)):
         v = getattr(node, name)
-        if isinstance(v, ir.Expr):
+        if isinstance(v, NODES):
             new[name] = change(v)
         elif isinstance(v, tuple):
-            new[name] = tuple(change(x) if isinstance(x, ir.Expr) else x for x in v)
+            new[name] = tuple(change(x) if isinstance(x, NODES) else x for x in v)
     return replace(node, **new) if new else node
 
 

@@ -1,15 +1,12 @@
-"""Valid L0 programs with arguments, drawn by hypothesis from the grammar of the subset.
+"""Valid L0 programs with arguments, drawn from the grammar of the subset.
 
-`draw_program()` is a strategy of `Program`; `random_program(seed)` draws without hypothesis.  A drawn program breaks no
-rule of the subset: no race, nothing out of bounds, no overflow, barriers where they are needed.  Without `libm` all
-results are determined to the bit, for any order of iterations (in engines that neither contract ``a * b + c`` nor
-approximate ``sqrt`` and ``/``).
+A drawn program breaks no rule of the subset: no race, nothing out of bounds, no overflow, barriers where they are
+needed.  Without `libm` all results are determined to the bit, for any order of iterations (in engines that neither
+contract ``a * b + c`` nor approximate ``sqrt`` and ``/``).
 """
 
 import random
 from dataclasses import replace
-
-from hypothesis import strategies as st
 
 from tests.engine.programs.expressions import REALS, Context, Var
 from tests.engine.programs.program import Program, write
@@ -19,19 +16,11 @@ POLICIES = ("range", "reduce", "scan", "team")
 LEAGUES = [0, 1, 2, 3, 5, 8, 9, 17, 33]
 
 
-@st.composite
-def draw_program(draw, libm: bool = False, policies: tuple[str, ...] = POLICIES) -> Program:
-    """Draw a program; `libm` admits exp, sin, …, whose last bits depend on the library."""
-    policy = draw(st.sampled_from(policies))
-    writer = _Writer(draw, draw(st.sampled_from(REALS)), libm)
-    return writer.team_program() if policy == "team" else writer.range_program(policy)
-
-
 def random_program(seed: int, libm: bool = False, policies: tuple[str, ...] = POLICIES) -> Program:
-    """Return the program of a seed: faster than `draw_program`, but failures are not shrunk."""
+    """Return the program of a seed; `libm` admits exp, sin, …, whose last bits depend on the library."""
     source = random.Random(seed)
     policy = source.choice(policies)
-    writer = _Seeded(source, source.choice(REALS), libm)
+    writer = _Writer(source, source.choice(REALS), libm)
     return writer.team_program() if policy == "team" else writer.range_program(policy)
 
 
@@ -91,13 +80,3 @@ class _Writer(Teams):
             before.append(f"{at}: int = {name}[i]")
             return self.output(kind, (league,), ((at, 0),))
         return self.output(kind, (league,), (("i", 0),))
-
-
-class _Seeded(_Writer):
-    """Generator that draws from a random generator in place of hypothesis."""
-
-    def pick(self, options):
-        return self.draw.choice(list(options))
-
-    def number(self, low: int, high: int) -> int:
-        return self.draw.randint(low, high)

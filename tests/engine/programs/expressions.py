@@ -6,9 +6,8 @@ its magnitude.  Terms of sums whose order is free (reductions, scans, atomics) a
 are exact in any order.
 """
 
+import random
 from dataclasses import dataclass, field, replace
-
-from hypothesis import strategies as st
 
 NAMES = {"int32": "int", "int64": "pk.int64", "double": "pk.double", "float": "pk.float", "bool": "bool"}
 LIMIT = {"int32": 2**31 - 1, "int64": 2**62}
@@ -96,10 +95,10 @@ class Context:
 
 
 class Expressions:
-    """Generator of expressions."""
+    """Generator of expressions that draws from `source`."""
 
-    def __init__(self, draw, real: str, libm: bool) -> None:
-        self.draw, self.real, self.libm = draw, real, libm
+    def __init__(self, source: random.Random, real: str, libm: bool) -> None:
+        self.source, self.real, self.libm = source, real, libm
         self.other = "float" if real == "double" else "double"
         self.functions: list[tuple[str, list[Var], E]] = []
         self.reads: set[str] = set()
@@ -108,10 +107,10 @@ class Expressions:
         self.budget = 24
 
     def pick(self, options):
-        return self.draw(st.sampled_from(list(options)))
+        return self.source.choice(list(options))
 
     def number(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return self.source.randint(low, high)
 
     def fresh(self, prefix: str) -> str:
         self.count += 1
