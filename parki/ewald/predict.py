@@ -66,27 +66,33 @@ def seconds(
         return by_costs(p, n, machine.costs, machine, units, crowding)
     if 0 in n:
         return dict.fromkeys(PARTS, 0.0)
-    limits = by_limits(p, v, n, machine, units, crowding)
-    return {part: sum(limits[name].bound.seconds for name in names) for part, names in PARTS.items()}
+    return _summed(by_limits(p, v, n, machine, units, crowding))
 
 
-def phases(
+def parts_and_phases(
     p: Parameters, v: Variants, n: tuple[int, int], machine: Machine, units: int, crowding: tuple[float, ...] = ()
-) -> dict[str, Phase]:
-    """Return work, limit and seconds of each phase; phases of a part share `seconds` in proportion to their limits.
+) -> tuple[dict[str, float], dict[str, Phase]]:
+    """Return `seconds`, and work, limit and time of each phase; a part shares its seconds in proportion to the limits.
 
     Parameters are those of `seconds`.
     """
     found = by_limits(p, v, n, machine, units, crowding)
+    limits = _summed(found)
     if machine.costs is None:
-        return found
-    for part, spent in seconds(p, v, n, machine, units, crowding).items():
-        limit = sum(found[name].bound.seconds for name in PARTS[part])
+        return limits, found
+    parts = seconds(p, v, n, machine, units, crowding)
+    for part, spent in parts.items():
+        limit = limits[part]
         for name in PARTS[part]:
             phase = found[name]
             bound = replace(phase.bound, seconds=spent * (phase.bound.seconds / limit))
             found[name] = replace(phase, bound=bound, share=phase.share * limit / spent)
-    return found
+    return parts, found
+
+
+def _summed(limits: dict[str, Phase]) -> dict[str, float]:
+    """Return the seconds of each part, of which the phases follow each other."""
+    return {part: sum(limits[name].bound.seconds for name in names) for part, names in PARTS.items()}
 
 
 # By costs -------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from parki.ewald.choice import choose, params, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.variants import Variants
-from parki.ewald.predict import of_machine, phases, seconds
+from parki.ewald.predict import of_machine, parts_and_phases
 from parki.ewald.report import Params
 from parki.ewald.stages import sums
 from parki.perfmodels.machine import Costs, Machine
@@ -83,8 +83,8 @@ def predict(question: Question, machine: Machine, units: int | None = None) -> M
     units = machine.some(units)
     p = choose.parameters(question, Costs.of(machine))
     v = of_machine(variants.choose(_space(machine), question.dtype), machine, question.dtype)
-    given = p, v, (n, n), machine, units, question.crowding
-    return Model(p, v, machine, units, n, phases(*given), seconds(*given))
+    parts, phases = parts_and_phases(p, v, (n, n), machine, units, question.crowding)
+    return Model(p, v, machine, units, n, phases, parts)
 
 
 def _space(machine: Machine) -> Space:

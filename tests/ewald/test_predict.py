@@ -81,7 +81,9 @@ def test_phases_of_a_part_share_its_measured_costs():
     asked = question("stokes_sl")
     p, v = choose.parameters(asked), variants.choose(Space("Serial"), "float64")
     parts = predict.seconds(p, v, (N, N), MEASURED, 2)
-    phases, limits = (f(p, v, (N, N), MEASURED, 2) for f in (predict.phases, predict.by_limits))
+    again, phases = predict.parts_and_phases(p, v, (N, N), MEASURED, 2)
+    limits = predict.by_limits(p, v, (N, N), MEASURED, 2)
+    assert again == parts
     assert parts["near"] == phases["p2p"].bound.seconds
     assert parts["transform"] == pytest.approx(sum(phases[name].bound.seconds for name in ("fft", "cnv", "ifft")))
     ratios = [phases[name].bound.seconds / limits[name].bound.seconds for name in ("fft", "cnv", "ifft")]
