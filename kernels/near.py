@@ -31,6 +31,13 @@ SUMS = RHS * NU  # numbers of a target, right-hand sides in the same order
 
 
 @pk.function
+def constants(cells: pk.View1D[pk.int32], lattice: pk.View1D[real]) -> Tuple[int, real, real]:
+    """Return the cells along z, the squared cutoff, and the factor of a squared distance in the far parts."""
+    rc2: real = lattice[9] * lattice[9]
+    return cells[2], rc2, 2.0 / rc2
+
+
+@pk.function
 def slabs(lo: real, hi: real, rc: real, h: real) -> Tuple[int, int]:
     """Return the first slab of cells within rc of [lo, hi], and the end."""
     return int(pk.floor((lo - rc) / h)), int(pk.floor((hi + rc) / h)) + 1
@@ -150,15 +157,28 @@ def add_pair(
 
 
 @pk.function
+def separation(x: real, y: real, z: real, src: pk.View2D[real], e: int) -> Tuple[real, real, real, real]:
+    """Return the vector from source e to (x, y, z), and its square."""
+    dx: real = x - src[e][0]
+    dy: real = y - src[e][1]
+    dz: real = z - src[e][2]
+    return dx, dy, dz, dx * dx + dy * dy + dz * dz
+
+
+@pk.function
+def strengths(src: pk.View2D[real], e: int, r: int, s: List[real]) -> None:
+    """Set s to the strengths of source e in right-hand side r."""
+    for k in range(NS):
+        s[k] = src[e][3 + r * NS + k]
+
+
+@pk.function
 def add_source(
     x: real, y: real, z: real, src: pk.View2D[real], e: int, coef: pk.View1D[real], rc2: real, scale: real, tiny: real,
     acc: List[real],
 ) -> None:  # fmt: skip
     """Add source e to acc if it is closer than rc; scale = 2 / rc2."""
-    dx: real = x - src[e][0]
-    dy: real = y - src[e][1]
-    dz: real = z - src[e][2]
-    r2: real = dx * dx + dy * dy + dz * dz
+    dx, dy, dz, r2 = separation(x, y, z, src, e)
     in_reach: bool = r2 < rc2
     if in_reach:
         w: real = rinv_or_zero(r2, tiny)
@@ -166,8 +186,7 @@ def add_source(
         far_parts(r2 * scale - 1.0, coef, far)
         for r in range(RHS):
             s: List[real] = [0.0] * NS
-            for k in range(NS):
-                s[k] = src[e][3 + r * NS + k]
+            strengths(src, e, r, s)
             add_pair(r, dx, dy, dz, r2, w, far, s, acc)
 
 

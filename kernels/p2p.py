@@ -10,23 +10,16 @@ coef = the polynomials of the far parts one after another, highest degree first;
 u[r NU + k] belongs to right-hand side r.
 """
 
-from typing import List, Tuple
+from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.near import SUMS, WIDTH, add_source, add_staged, all_columns, nth_column, run
+from parki.kernels.near import SUMS, WIDTH, add_source, add_staged, all_columns, constants, nth_column, run
 
 real = pk.double
 TARGETS = 32  # targets that fit in scratch; a larger batch is taken in parts
 LANES = 4  # lanes that share a target, a power of two
 TILE = 64  # sources in scratch
-
-
-@pk.function
-def constants(cells: pk.View1D[pk.int32], lattice: pk.View1D[real]) -> Tuple[int, real, real]:
-    """Return the cells along z, the squared cutoff, and the factor of a squared distance in the far parts."""
-    rc2: real = lattice[9] * lattice[9]
-    return cells[2], rc2, 2.0 / rc2
 
 
 @pk.workunit

@@ -11,7 +11,19 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.near import RHS, SKEW, SUMS, all_columns, far_parts, nth_column, reach, run
+from parki.kernels.near import (
+    RHS,
+    SKEW,
+    SUMS,
+    all_columns,
+    constants,
+    far_parts,
+    nth_column,
+    reach,
+    run,
+    separation,
+    strengths,
+)
 from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 
@@ -27,17 +39,13 @@ def add_listed(
     acc: List[real],
 ) -> None:  # fmt: skip
     """Add source e of a list to acc if it is closer than rc, as nearly all of the list are; scale = 2 / rc2."""
-    dx: real = x - src[e][0]
-    dy: real = y - src[e][1]
-    dz: real = z - src[e][2]
-    r2: real = dx * dx + dy * dy + dz * dz
+    dx, dy, dz, r2 = separation(x, y, z, src, e)
     w: real = rinv_or_zero(r2, tiny)
     far: List[real] = [0.0] * NF
     far_parts(r2 * scale - 1.0, coef, far)
     for r in range(RHS):
         s: List[real] = [0.0] * NS
-        for k in range(NS):
-            s[k] = src[e][3 + r * NS + k]
+        strengths(src, e, r, s)
         v: List[real] = [0.0] * NU
         pair(dx, dy, dz, r2, w, far, s, v)
         for k in range(NU):
@@ -67,9 +75,7 @@ def p2p_list(
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
-    n2: int = cells[2]
-    rc2: real = lattice[9] * lattice[9]
-    scale: real = 2.0 / rc2
+    n2, rc2, scale = constants(cells, lattice)
     first_slab, across, columns = all_columns(bound, b, nt, lattice)
     found: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CAP)
     begin: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), RUNS)

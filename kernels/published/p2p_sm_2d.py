@@ -4,8 +4,7 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.near import SUMS, WIDTH, add_staged, all_columns, nth_column, run
-from parki.kernels.p2p import constants
+from parki.kernels.near import SUMS, WIDTH, add_staged, all_columns, constants, nth_column, run
 
 real = pk.double
 TARGETS = 32  # targets that fit in scratch; a larger batch is taken in parts
