@@ -82,10 +82,10 @@ def strides(view: str, rank: int, layout: str) -> list[str]:
 
 def used_extents(kernel: ir.KernelTree) -> set[tuple[str, int]]:
     """Return the extents that a lowered tree reads, as (view, dimension)."""
-    used = set()
+    extents = set()
     for n in walk((*kernel.body, *(s for f in kernel.functions for s in f.body))):
         if isinstance(n, ir.Extent):
-            used.add((n.view, n.dim))
+            extents.add((n.view, n.dim))
         elif isinstance(n, lanes.Checked):
-            used |= {(n.view, d) for d in range(len(n.indices))}
-    return used
+            extents |= {(n.view, d) for d in range(len(n.indices))}
+    return extents

@@ -18,11 +18,11 @@ def is_compaction(s: ir.Range) -> bool:
     reads = sum(isinstance(n, ir.Name) and n.name == s.acc for n in walk(s.body))
     for n in walk(s.body):
         if isinstance(n, ir.If) and any(isinstance(m, ir.Accumulate) for m in n.then):
-            *before, kept, total = n.then if len(n.then) > 1 else (None, None)
-            if not isinstance(total, ir.Accumulate) or not _is_one(total.value) or not _stores(kept, s):
+            *head, branch, total = n.then if len(n.then) > 1 else (None, None)
+            if not isinstance(total, ir.Accumulate) or not _is_one(total.value) or not _stores(branch, s):
                 return False
-            others = _count(s.body, SIDE_EFFECTS) - len(kept.then)
-            return not others and reads == len(kept.then) and not _mentions(before, s.last)
+            effects = _count(s.body, SIDE_EFFECTS) - len(branch.then)
+            return not effects and reads == len(branch.then) and not _mentions(head, s.last)
     return False
 
 

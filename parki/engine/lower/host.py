@@ -65,8 +65,8 @@ def lane_bytes(kernel: ir.KernelTree) -> int:
 def _lane_types(body: tuple[ir.Stmt, ...], index: str) -> set[str | None]:
     """Return the types of values that differ between the lanes of a range."""
     kinds = lane_kinds(body, index)
-    found = {n.type for n in walk(body) if kinds.exprs.get(id(n), 0) != 0}
-    return found | {n.type for n in walk(body) if kinds.targets.get(id(n), 0) != 0 and hasattr(n, "type")}
+    types = {n.type for n in walk(body) if kinds.exprs.get(id(n), 0) != 0}
+    return types | {n.type for n in walk(body) if kinds.targets.get(id(n), 0) != 0 and hasattr(n, "type")}
 
 
 class _Host(Printer):

@@ -37,13 +37,13 @@ def offset(printer: Printer, node: ir.Load) -> str:
 
 def lanes_offset(printer: Printer, node: lanes.Gather) -> str:
     """Return the element offsets of all lanes: the part that they share, and their own."""
-    shared, own = [], []
+    shared, vectors = [], []
     for e, varies, stride in zip(node.indices, node.varies, printer.strides(node.view), strict=True):
         if varies:
-            own.append(f"pk_convert<pk_vo>({printer.text(e)}) * pk_splat<pk_vo>({stride})")
+            vectors.append(f"pk_convert<pk_vo>({printer.text(e)}) * pk_splat<pk_vo>({stride})")
         else:
             shared.append(f"(int64_t){printer.text(e)} * {stride}")
-    return " + ".join([f"pk_splat<pk_vo>({' + '.join(shared) or '0'})", *own])
+    return " + ".join([f"pk_splat<pk_vo>({' + '.join(shared) or '0'})", *vectors])
 
 
 def arguments(printer: Printer, e: lanes.LanesCall) -> str:
@@ -95,9 +95,9 @@ def accumulate(s: lanes.AccumulateLanes) -> str:
 def masked_loop(s: lanes.MaskedLoop) -> str:
     """Return the template of a loop that runs while a lane is left."""
     narrow = "" if s.lanes_test is None else "$live = pk_and($live, $lanes_test);\n"
-    done = "!pk_any($live)" if s.test is None else "!$test || !pk_any($live)"
+    condition = "!pk_any($live)" if s.test is None else "!$test || !pk_any($live)"
     return (
-        f"pk_vm $live = pk_masked<pk_vm>($mask);\nfor (;;) {{\n{narrow}if ({done}) break;\n"
+        f"pk_vm $live = pk_masked<pk_vm>($mask);\nfor (;;) {{\n{narrow}if ({condition}) break;\n"
         "pk_vm $turn = $live;\n$body\n$step\n}"
     )
 

@@ -37,9 +37,9 @@ def jam(kernel: ir.KernelTree, turns: int) -> ir.KernelTree:
     if turns == 1:
         return kernel
     rooted = {f.name for f in kernel.functions if any(map(_is_root, walk(f.body)))}
-    taken = {getattr(n, word, None) for n in (kernel, *walk(kernel.body)) for word in NAMES}
-    taken |= {p.name for p in kernel.params}
-    return replace(kernel, body=_Jam(turns, rooted, taken).body(kernel.body))
+    names = {getattr(n, word, None) for n in (kernel, *walk(kernel.body)) for word in NAMES}
+    names |= {p.name for p in kernel.params}
+    return replace(kernel, body=_Jam(turns, rooted, names).body(kernel.body))
 
 
 def _is_root(node: ir.Expr | ir.Stmt) -> bool:
@@ -57,8 +57,8 @@ class _Part:
 class _Jam:
     """Pass over the statements of a kernel, whose functions `rooted` take roots and whose names are `taken`."""
 
-    def __init__(self, turns: int, rooted: set[str], taken: set[str | None]) -> None:
-        self.turns, self.rooted, self.taken = turns, rooted, taken
+    def __init__(self, turns: int, rooted: set[str], names: set[str | None]) -> None:
+        self.turns, self.rooted, self.taken = turns, rooted, names
 
     def body(self, body: Body) -> Body:
         """Return statements with loops jammed."""
@@ -96,26 +96,28 @@ class _Jam:
         """Return the loop over all whole groups of turns, and the loop over the rest."""
         number = {"type": "int32", "loc": loop.loc}
         names = (self.new(f"{loop.name}_{part}") for part in ("begin", "end", "whole"))
-        start, stop, whole = (ir.Name(name=name, **number) for name in names)
+        start, stop, middle = (ir.Name(name=name, **number) for name in names)
         length = ir.Binary(op="-", left=stop, right=start, **number)
         rest = ir.Binary(op="%", left=length, right=ir.Const(value=self.turns, **number), **number)
-        there = ir.Compare(op="<", left=start, right=stop, type="bool", loc=loop.loc)
-        cut = ir.Assign(name=whole.name, op="=", value=ir.Binary(op="-", left=stop, right=rest, **number), loc=loop.loc)
+        test = ir.Compare(op="<", left=start, right=stop, type="bool", loc=loop.loc)
+        cut = ir.Assign(
+            name=middle.name, op="=", value=ir.Binary(op="-", left=stop, right=rest, **number), loc=loop.loc
+        )
         return (
             ir.Declare(name=start.name, value=loop.start, **number),
             ir.Declare(name=stop.name, value=loop.stop, **number),
-            ir.Declare(name=whole.name, value=start, **number),
-            ir.If(cond=there, then=(cut,), loc=loop.loc),
-            replace(loop, start=start, stop=whole, step=self.turns, body=self.together(loop)),
-            replace(loop, start=whole, stop=stop),
+            ir.Declare(name=middle.name, value=start, **number),
+            ir.If(cond=test, then=(cut,), loc=loop.loc),
+            replace(loop, start=start, stop=middle, step=self.turns, body=self.together(loop)),
+            replace(loop, start=middle, stop=stop),
         )
 
     def together(self, loop: ir.For) -> Body:
         """Return the body of a loop for `turns` turns at once."""
-        own = {n.name for n in walk(loop.body) if isinstance(n, DECLARING)}
-        own |= {n.result for n in walk(loop.body) if isinstance(n, ir.Atomic) and n.result}
-        copies = [_Copy({name: self.new(name) for name in own}, loop.name, n) for n in range(self.turns)]
-        return tuple(self.written(self.parts(loop.body, own), copies))
+        names = {n.name for n in walk(loop.body) if isinstance(n, DECLARING)}
+        names |= {n.result for n in walk(loop.body) if isinstance(n, ir.Atomic) and n.result}
+        copies = [_Copy({name: self.new(name) for name in names}, loop.name, n) for n in range(self.turns)]
+        return tuple(self.written(self.parts(loop.body, names), copies))
 
     def written(self, parts: list[_Part], copies: "list[_Copy]") -> Iterator[ir.Stmt]:
         """Yield the statements of all copies, part by part."""
@@ -129,11 +131,11 @@ class _Jam:
                 yield from (copy.of(s) for copy in copies for s in part.body)
 
     # The parts of a body ----------------------------------------------------------------------------------------------
-    def parts(self, body: Body, own: set[str]) -> list[_Part]:
-        """Return the parts of a body that declares the names `own`."""
-        beyond = {name for n in walk(body) for name in _changed(n)} - own
+    def parts(self, body: Body, names: set[str]) -> list[_Part]:
+        """Return the parts of a body that declares `names`."""
+        changes = {name for n in walk(body) for name in _changed(n)} - names
         parts = self.cut(body)
-        acting = [n for n, part in enumerate(parts) if any(beyond & _used(node) for node in walk(part.body))]
+        acting = [n for n, part in enumerate(parts) if any(changes & _used(node) for node in walk(part.body))]
         if not acting:
             return parts
         first, end = acting[0], acting[-1] + 1
@@ -186,8 +188,8 @@ class _Copy:
             return self._turn(node)
         node = rebuilt(node, self.of)
         members = ("name",) if isinstance(node, NAMED) else ("view", "result")
-        new = {m: self.names[name] for m in members if (name := getattr(node, m, None)) in self.names}
-        return replace(node, **new) if new else node
+        change = {m: self.names[name] for m in members if (name := getattr(node, m, None)) in self.names}
+        return replace(node, **change) if change else node
 
     def _turn(self, index: ir.Name) -> ir.Expr:
         """Return the index of this turn."""

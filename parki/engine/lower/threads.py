@@ -28,10 +28,12 @@ class Threaded:
 
 def for_threads(kernel: ir.KernelTree) -> Threaded:
     """Return the tree of a kernel for the threads of a GPU; the body of a range policy becomes one `LeagueRange`."""
-    made = _Threads(kernel)
-    functions = tuple(replace(f, body=made.block(f.body)) for f in kernel.functions)
-    body = (made.league(kernel),) if kernel.policy == "range" else made.block(kernel.body)
-    return Threaded(replace(kernel, functions=functions, body=body), tuple(made.constants), tuple(made.sites))
+    statements = _Threads(kernel)
+    functions = tuple(replace(f, body=statements.block(f.body)) for f in kernel.functions)
+    body = (statements.league(kernel),) if kernel.policy == "range" else statements.block(kernel.body)
+    return Threaded(
+        replace(kernel, functions=functions, body=body), tuple(statements.constants), tuple(statements.sites)
+    )
 
 
 class _Threads:
@@ -81,9 +83,9 @@ class _Threads:
         site = self.site(e.view, e.loc)
         return threads.LoadAt(view=e.view, indices=indices, site=site, type=e.type, loc=e.loc)
 
-    def values(self, several: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
+    def values(self, expressions: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
         """Return values whose loads have sites."""
-        return tuple(map(self.value, several))
+        return tuple(map(self.value, expressions))
 
     # Locals and memory ------------------------------------------------------------------------------------------------
     def do_Declare(self, s: ir.Declare | ir.Assign | ir.Accumulate) -> Body:

@@ -20,19 +20,19 @@ def _worth_unrolling(s: ir.For, trip: int, views: Views) -> bool:
     accesses = (n for n in walk(s.body) if isinstance(n, ir.Load | ir.Store | ir.Atomic))
     # a view that is not registered yet is a table of the body's own
     indices = ((n.indices, views.strides.get(n.view, ["1"])) for n in accesses)
-    rows = (e for several, strides in indices for e, stride in zip(several, strides, strict=True) if stride != "1")
+    rows = (e for position, strides in indices for e, stride in zip(position, strides, strict=True) if stride != "1")
     return not any(isinstance(n, ir.Name) and n.name == s.name for n in walk(rows))
 
 
 def _unrolled(body: tuple[ir.Stmt, ...], views: Views) -> int:
     """Count the nodes of a body, with those of its own loops as often as they are written out."""
-    count, within = 0, set()
+    count, ids = 0, set()
     for n in walk(body):
         count += 1
-        trip = const_trip(n.start, n.stop, n.step) if isinstance(n, ir.For) and id(n) not in within else None
+        trip = const_trip(n.start, n.stop, n.step) if isinstance(n, ir.For) and id(n) not in ids else None
         if trip is not None:
             inner = list(walk(n.body))
-            within |= {id(m) for m in inner}
+            ids |= {id(m) for m in inner}
             if _worth_unrolling(n, trip, views):
                 count += trip * _unrolled(n.body, views) - len(inner)
     return count

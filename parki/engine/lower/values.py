@@ -85,65 +85,65 @@ class LaneValues:
         self.sites: list[tuple[str, Loc]] = []
 
     @staticmethod
-    def kind(e: ir.Expr, at: LanePlace) -> Kind:
+    def kind(e: ir.Expr, place: LanePlace) -> Kind:
         """Return 0 in scalar code, else the kind that the analysis found."""
-        return 0 if at.kinds is None else at.kinds.of(e)
+        return 0 if place.kinds is None else place.kinds.of(e)
 
-    def own(self, e: ir.Expr, at: LanePlace) -> ir.Expr:
+    def own(self, e: ir.Expr, place: LanePlace) -> ir.Expr:
         """Return a scalar if `e` is uniform or affine (then lane 0's value), else a vector."""
-        return self.varying(e, at) if self.kind(e, at) is None else self.scalar(e, at)
+        return self.varying(e, place) if self.kind(e, place) is None else self.scalar(e, place)
 
-    def value(self, e: ir.Expr, at: LanePlace) -> ir.Expr:
+    def value(self, e: ir.Expr, place: LanePlace) -> ir.Expr:
         """Return a scalar in scalar code, else a vector."""
-        return self.scalar(e, at) if at.kinds is None else self.vector(e, at)
+        return self.scalar(e, place) if place.kinds is None else self.vector(e, place)
 
-    def vector(self, e: ir.Expr, at: LanePlace) -> ir.Expr:
+    def vector(self, e: ir.Expr, place: LanePlace) -> ir.Expr:
         """Return a vector."""
-        kind = self.kind(e, at)
+        kind = self.kind(e, place)
         if kind is None:
-            return self.varying(e, at)
-        scalar = self.scalar(e, at)
+            return self.varying(e, place)
+        scalar = self.scalar(e, place)
         if kind != 0:
             return lanes.Affine(arg=scalar, step=kind, type=e.type, loc=e.loc)
-        splat = lanes.RowSplat if at.row and e.type != "bool" else lanes.Splat
+        splat = lanes.RowSplat if place.row and e.type != "bool" else lanes.Splat
         return splat(arg=scalar, type=e.type, loc=e.loc)
 
     # Scalars ----------------------------------------------------------------------------------------------------------
-    def scalar(self, e: ir.Expr, at: LanePlace) -> ir.Expr:
+    def scalar(self, e: ir.Expr, place: LanePlace) -> ir.Expr:
         """Return a uniform value, or lane 0's value of an affine one."""
         match e:
             case ir.Const() | ir.Name():
                 return e
             case ir.FunctionCall():
-                args = tuple(self.scalar(a, at) for a in e.args)
+                args = tuple(self.scalar(a, place) for a in e.args)
                 return self.call(e, args, False, ALL_LANES)
             case ir.Load():
-                return self.scalar_load(e, at)
-        return rebuilt(e, lambda x: self.scalar(x, at))
+                return self.scalar_load(e, place)
+        return rebuilt(e, lambda x: self.scalar(x, place))
 
     def call(self, e: ir.FunctionCall, args: tuple[ir.Expr, ...], vector: bool, mask: ir.Expr) -> lanes.LanesCall:
         """Return a call, with the mask if the function takes one."""
         guard = mask if e.name in self.guarded else None
         return lanes.LanesCall(name=e.name, args=args, lanes=vector, mask=guard, type=e.type, loc=e.loc)
 
-    def scalar_load(self, e: ir.Load, at: LanePlace) -> ir.Expr:
+    def scalar_load(self, e: ir.Load, place: LanePlace) -> ir.Expr:
         """Return an element whose indices are uniform."""
         if self.checks(e.view):
-            return self.checked_access("load", e, at, e.type, vector=False)
+            return self.checked_access("load", e, place, e.type, vector=False)
         kind = self.views.types[e.view]
-        load = replace(e, indices=self.scalars(e.indices, at), type=kind)
+        load = replace(e, indices=self.scalars(e.indices, place), type=kind)
         return ir.Cast(arg=load, type="int32", loc=e.loc) if kind == "uint8" else load
 
-    def scalars(self, indices: tuple[ir.Expr, ...], at: LanePlace) -> tuple[ir.Expr, ...]:
+    def scalars(self, indices: tuple[ir.Expr, ...], place: LanePlace) -> tuple[ir.Expr, ...]:
         """Return the indices of lane 0."""
-        return tuple(self.scalar(e, at) for e in indices)
+        return tuple(self.scalar(e, place) for e in indices)
 
     # Vectors ----------------------------------------------------------------------------------------------------------
-    def varying(self, e: ir.Expr, at: LanePlace) -> ir.Expr:
+    def varying(self, e: ir.Expr, place: LanePlace) -> ir.Expr:
         """Return a value that differs between lanes."""
 
         def each(op: str, *args: ir.Expr) -> lanes.Lanewise:
-            return lanes.Lanewise(op=op, args=tuple(self.vector(a, at) for a in args), type=e.type, loc=e.loc)
+            return lanes.Lanewise(op=op, args=tuple(self.vector(a, place) for a in args), type=e.type, loc=e.loc)
 
         match e:
             case ir.Name():
@@ -155,79 +155,80 @@ class LaneValues:
             case ir.Compare():
                 return each(e.op, e.left, e.right)
             case ir.Bool():
-                return self.condition(e, at)
+                return self.condition(e, place)
             case ir.FunctionCall():
-                return self.call(e, tuple(self.vector(a, at) for a in e.args), True, at.mask)
+                return self.call(e, tuple(self.vector(a, place) for a in e.args), True, place.mask)
             case ir.Math():
-                return self.exponential(e, at) or each(e.name, *e.args)
+                return self.exponential(e, place) or each(e.name, *e.args)
             case ir.Cast():
                 if e.type == "int64":  # integers of lanes have one width
-                    return self.vector(e.arg, at)
+                    return self.vector(e.arg, place)
                 return each("toint" if e.type == "int32" else "convert", e.arg)
             case ir.Load():
-                return self.vector_load(e, at)
+                return self.vector_load(e, place)
         raise AssertionError(e)
 
-    def condition(self, e: ir.Bool, at: LanePlace) -> ir.Expr:
+    def condition(self, e: ir.Bool, place: LanePlace) -> ir.Expr:
         """Return conditions joined one after another."""
-        value, *rest = (self.vector(a, at) for a in e.args)
-        for other in rest:
-            value = lanes.Lanewise(op=e.op, args=(value, other), type="bool", loc=e.loc)
+        value, *rest = (self.vector(a, place) for a in e.args)
+        for term in rest:
+            value = lanes.Lanewise(op=e.op, args=(value, term), type="bool", loc=e.loc)
         return value
 
-    def exponential(self, e: ir.Math, at: LanePlace) -> ir.Expr | None:
+    def exponential(self, e: ir.Math, place: LanePlace) -> ir.Expr | None:
         """Return the exponential of a product of a uniform and a varying factor, None for others."""
         product = e.args[0]
-        if e.name != "exp" or at.row or not isinstance(product, ir.Binary) or product.op != "*":
+        if e.name != "exp" or place.row or not isinstance(product, ir.Binary) or product.op != "*":
             return None
-        kinds = self.kind(product.left, at), self.kind(product.right, at)
+        kinds = self.kind(product.left, place), self.kind(product.right, place)
         if kinds not in ((0, None), (None, 0)):
             return None
         uniform, varying = (product.left, product.right)[:: 1 if kinds[0] == 0 else -1]
-        args = self.scalar(uniform, at), self.vector(varying, at)
+        args = self.scalar(uniform, place), self.vector(varying, place)
         return lanes.Lanewise(op="exp_of", args=args, type=e.type, loc=e.loc)
 
-    def vector_load(self, e: ir.Load, at: LanePlace) -> ir.Expr:
+    def vector_load(self, e: ir.Load, place: LanePlace) -> ir.Expr:
         """Return the elements that the lanes load."""
         if self.checks(e.view):
-            return self.checked_access("load", e, at, e.type)
+            return self.checked_access("load", e, place, e.type)
         shared = {"view": e.view, "type": e.type, "loc": e.loc}
-        if at.row:
-            return lanes.RowLoad(indices=self.scalars(e.indices, at), dim=self.lane_dim(e.indices, at), **shared)
-        step = self.step(e.view, e.indices, at)
+        if place.row:
+            return lanes.RowLoad(indices=self.scalars(e.indices, place), dim=self.lane_dim(e.indices, place), **shared)
+        step = self.step(e.view, e.indices, place)
         if step == 0:  # lanes store to the element, so it is not uniform although its index is
-            return lanes.Splat(arg=self.scalar_load(e, at), type=e.type, loc=e.loc)
+            return lanes.Splat(arg=self.scalar_load(e, place), type=e.type, loc=e.loc)
         if step in STEPS:
-            return lanes.LoadLanes(**self.spaced(e.indices, at, step), **shared)
-        return lanes.Gather(**self.anywhere(e.indices, at), **shared)
+            return lanes.LoadLanes(**self.spaced(e.indices, place, step), **shared)
+        return lanes.Gather(**self.anywhere(e.indices, place), **shared)
 
-    def step(self, view: str, indices: tuple[ir.Expr, ...], at: LanePlace) -> Kind:
+    def step(self, view: str, indices: tuple[ir.Expr, ...], place: LanePlace) -> Kind:
         """Return the distance in elements between lanes: 0, a constant, or None."""
         total: Kind = 0
         for e, stride in zip(indices, self.views.strides[view], strict=True):
-            kind = self.kind(e, at)
+            kind = self.kind(e, place)
             if kind != 0 and stride != "1":
                 return None
             if kind != 0:
                 total = kind
         return total
 
-    def spaced(self, indices: tuple[ir.Expr, ...], at: LanePlace, step: int) -> dict:
+    def spaced(self, indices: tuple[ir.Expr, ...], place: LanePlace, step: int) -> dict:
         """Return the fields of an access to elements a constant distance apart."""
-        dim = self.lane_dim(indices, at)
-        return {"indices": self.scalars(indices, at), "dim": dim, "step": step, "mask": at.mask}
+        dim = self.lane_dim(indices, place)
+        return {"indices": self.scalars(indices, place), "dim": dim, "step": step, "mask": place.mask}
 
-    def lane_dim(self, indices: tuple[ir.Expr, ...], at: LanePlace) -> int:
+    def lane_dim(self, indices: tuple[ir.Expr, ...], place: LanePlace) -> int:
         """Return the only dimension whose index differs between lanes."""
-        return next(d for d, e in enumerate(indices) if self.kind(e, at) != 0)
+        return next(d for d, e in enumerate(indices) if self.kind(e, place) != 0)
 
-    def anywhere(self, indices: tuple[ir.Expr, ...], at: LanePlace) -> dict:
+    def anywhere(self, indices: tuple[ir.Expr, ...], place: LanePlace) -> dict:
         """Return the fields of an access to elements of any distance."""
-        varies = tuple(self.kind(e, at) != 0 for e in indices)
+        varies = tuple(self.kind(e, place) != 0 for e in indices)
         values = tuple(
-            self.vector(e, at) if varying else self.scalar(e, at) for e, varying in zip(indices, varies, strict=True)
+            self.vector(e, place) if varying else self.scalar(e, place)
+            for e, varying in zip(indices, varies, strict=True)
         )
-        return {"indices": values, "varies": varies, "mask": at.mask}
+        return {"indices": values, "varies": varies, "mask": place.mask}
 
     # Checked builds: one lane, every index compared with its extent ---------------------------------------------------
     def checks(self, view: str) -> bool:
@@ -238,7 +239,7 @@ class LaneValues:
         self,
         access: str,
         node: ir.Load | ir.Store | ir.Atomic,
-        at: LanePlace,
+        place: LanePlace,
         kind: str,
         value: ir.Expr | None = None,
         vector: bool | None = None,
@@ -247,12 +248,12 @@ class LaneValues:
         self.sites.append((node.view, node.loc))
         return lanes.Checked(
             access=access,
-            lanes=at.kinds is not None if vector is None else vector,
+            lanes=place.kinds is not None if vector is None else vector,
             view=node.view,
             site=len(self.sites),
-            indices=tuple(self.own(e, at) for e in node.indices),
+            indices=tuple(self.own(e, place) for e in node.indices),
             extents=self.views.extents[node.view],
-            mask=at.mask,
+            mask=place.mask,
             value=value,
             type=kind,
             loc=node.loc,
