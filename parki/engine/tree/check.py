@@ -23,16 +23,16 @@ def check(kernel: ir.KernelTree) -> None:
             _scan_effects(node.body, node.last)
 
 
-def _who_executes(body: Iterable[ir.Stmt], where: str = "team level", single: str = "pk.PerTeam(team)") -> None:
+def _who_executes(body: Iterable[ir.Stmt], place: str = "team level", single: str = "pk.PerTeam(team)") -> None:
     """Raise K014 for stores at team level, and at thread level beside a vector range."""
     for s in body:
         if isinstance(s, ir.Store | ir.Atomic):
-            raise KernelError("K014", s.loc, f"a store or atomic at {where}", f"Put it into pk.single({single}, …)")
+            raise KernelError("K014", s.loc, f"a store or atomic at {place}", f"Put it into pk.single({single}, …)")
         if isinstance(s, ir.If):
-            _who_executes(s.then, where, single)
-            _who_executes(s.orelse, where, single)
+            _who_executes(s.then, place, single)
+            _who_executes(s.orelse, place, single)
         elif isinstance(s, ir.For | ir.While):
-            _who_executes(s.body, where, single)
+            _who_executes(s.body, place, single)
         elif isinstance(s, ir.Range) and s.level == "team" and has_vector_range(s.body):
             _who_executes(s.body, "thread level beside a vector range", "pk.PerThread(team)")
 
@@ -91,19 +91,19 @@ class _Barriers:
         head = seen
         while True:
             exits = _Exits()
-            begun = self.touch([s.cond], head) if isinstance(s, ir.While) else head
-            back = _either(self.sequence(s.body, begun, exits), exits.continues)
-            if _either(seen, back) == head:
+            start = self.touch([s.cond], head) if isinstance(s, ir.While) else head
+            end = _either(self.sequence(s.body, start, exits), exits.continues)
+            if _either(seen, end) == head:
                 break
-            head = _either(seen, back)
+            head = _either(seen, end)
         runs = isinstance(s, ir.For) and const_trip(s.start, s.stop, s.step)
-        return _either(back if runs else begun, exits.breaks)
+        return _either(end if runs else start, exits.breaks)
 
     def touch(self, nodes: list[ir.Expr | ir.Stmt], seen: _Accesses) -> _Accesses:
         """Compare the accesses of one construct with the earlier ones, then add them."""
         new = {(n.view, _MODES[type(n)], n.loc) for n in walk(nodes) if type(n) in _MODES and n.view in self.shared}
         for view, mode, loc in sorted(new, key=lambda access: (access[2].line, access[2].col)):
-            for place in (place for v, other, place in seen if v == view and not other == mode != "write"):
+            for place in (place for v, seen_mode, place in seen if v == view and not seen_mode == mode != "write"):
                 reason = f"no barrier between the accesses of '{view}' here and at line {place.line}"
                 raise KernelError("K016", loc, reason, "Put team.team_barrier() between them")
         return seen | new

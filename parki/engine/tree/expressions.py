@@ -30,22 +30,22 @@ class Expressions(Scopes):
         """Type `node`; `want` is the type that a literal may take."""
         method = getattr(self, "expr_" + type(node).__name__, None)
         if method is None:
-            what, advice = CONSTRUCTS.get(type(node).__name__, (type(node).__name__, ""))
-            raise self.error("K001", node, f"{what} is not in the workunit subset", advice)
+            construct, advice = CONSTRUCTS.get(type(node).__name__, (type(node).__name__, ""))
+            raise self.error("K001", node, f"{construct} is not in the workunit subset", advice)
         return method(node, want)
 
-    def value(self, node: ast.expr, want: str, what: str) -> ir.Expr:
+    def value(self, node: ast.expr, want: str, label: str) -> ir.Expr:
         """Type `node` as a value of type `want`; int32 widens to int64, nothing else converts."""
-        return self.as_type(self.expr(node, want), want, node, what)
+        return self.as_type(self.expr(node, want), want, node, label)
 
-    def as_type(self, e: ir.Expr, want: str, node: ast.AST, what: str) -> ir.Expr:
+    def as_type(self, e: ir.Expr, want: str, node: ast.AST, label: str) -> ir.Expr:
         """Return `e` as type `want`, or raise K004."""
         if e.type == want:
             return e
         if (e.type, want) == ("int32", "int64"):
             return self.widen(e)
         advice = f"Write pk.{want}(…)" if type_kind(want) == "real" else "Write int(…) or an annotated local"
-        raise self.error("K004", node, f"{what} has type {e.type}, expected {want}", advice)
+        raise self.error("K004", node, f"{label} has type {e.type}, expected {want}", advice)
 
     def widen(self, e: ir.Expr) -> ir.Expr:
         """Widen an int32 to int64."""
@@ -53,11 +53,11 @@ class Expressions(Scopes):
             return ir.Const(value=e.value, type="int64", loc=e.loc)
         return ir.Cast(arg=e, type="int64", loc=e.loc)
 
-    def index(self, node: ast.expr, what: str = "an index") -> ir.Expr:
+    def index(self, node: ast.expr, label: str = "an index") -> ir.Expr:
         """Type an index, loop bound or extent."""
         e = self.expr(node, "int32")
         if type_kind(e.type) != "int":
-            raise self.error("K010", node, f"{what} has type {e.type}, expected an integer", "Write int(…)")
+            raise self.error("K010", node, f"{label} has type {e.type}, expected an integer", "Write int(…)")
         return e
 
     def condition(self, node: ast.expr) -> ir.Expr:
@@ -173,7 +173,7 @@ class Expressions(Scopes):
             return Expressions.is_literal(e.left) and Expressions.is_literal(e.right)
         return isinstance(e, ir.Const) and e.type != "bool"
 
-    def join(self, left: ir.Expr, right: ir.Expr, node: ast.AST, what: str) -> tuple[ir.Expr, ir.Expr]:
+    def join(self, left: ir.Expr, right: ir.Expr, node: ast.AST, label: str) -> tuple[ir.Expr, ir.Expr]:
         """Return both operands in one type, or raise K004."""
         if left.type == right.type:
             return left, right
@@ -181,7 +181,7 @@ class Expressions(Scopes):
             return (self.widen(left) if left.type == "int32" else left), (
                 self.widen(right) if right.type == "int32" else right
             )
-        raise self.error("K004", node, f"{what} mixes {left.type} and {right.type}", "Convert one of them explicitly")
+        raise self.error("K004", node, f"{label} mixes {left.type} and {right.type}", "Convert one of them explicitly")
 
     def expr_Compare(self, node: ast.Compare, want: str | None) -> ir.Expr:
         """Type one comparison of numbers."""

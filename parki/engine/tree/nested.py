@@ -49,8 +49,8 @@ class Nested(Expressions):
         if body_name not in self.defs or (self.find(body_name) or Symbol("", "")).kind != "def":
             raise self.error("K012", call, f"inner def '{body_name}' is not defined before its use")
         node, seen = self.defs[body_name]
-        where = call.args[0].func if isinstance(call.args[0], ast.Call) else call.args[0]
-        meaning = f"{name}({dotted(where)}, …)"
+        policy = call.args[0].func if isinstance(call.args[0], ast.Call) else call.args[0]
+        meaning = f"{name}({dotted(policy)}, …)"
         if self.used[body_name] not in ("", meaning):
             raise self.error("K012", call, f"'{body_name}' is the body of {self.used[body_name]} and of {meaning}")
         self.used[body_name] = meaning
@@ -60,12 +60,12 @@ class Nested(Expressions):
 
     def single(self, call: ast.Call, node: ast.FunctionDef, seen: frozenset[str]) -> ir.Stmt:
         """Parse ``pk.single(pk.PerTeam(team), f)``, or the same with ``pk.PerThread``."""
-        who = dotted(call.args[0].func) if isinstance(call.args[0], ast.Call) else "?"
-        level = {"pk.PerTeam": "team", "pk.PerThread": "thread"}.get(who)
+        policy = dotted(call.args[0].func) if isinstance(call.args[0], ast.Call) else "?"
+        level = {"pk.PerTeam": "team", "pk.PerThread": "thread"}.get(policy)
         if level is None:
-            raise self.error("K001", call, f"pk.single takes pk.PerTeam(team) or pk.PerThread(team), found {who}")
+            raise self.error("K001", call, f"pk.single takes pk.PerTeam(team) or pk.PerThread(team), found {policy}")
         if level != self.level:
-            raise self.error("K013", call, f"{who} stands at {level} level, found at {self.level} level")
+            raise self.error("K013", call, f"{policy} stands at {level} level, found at {self.level} level")
         if self.arguments(node):
             raise self.error("K001", node, f"the body '{node.name}' of pk.single takes no parameters")
         body = self.inner(node, seen, f"single {level}", [])
@@ -74,14 +74,14 @@ class Nested(Expressions):
     def range(self, call, name, node, seen, result) -> ir.Stmt:
         """Parse a TeamThreadRange or ThreadVectorRange with its body."""
         r = call.args[0]
-        what = dotted(r.func) if isinstance(r, ast.Call) else "?"
-        if what not in RANGES:
-            raise self.error("K001", call, f"'{what}' is not a range of the workunit subset")
-        level, here, inside = RANGES[what]
-        if self.level != here:
-            raise self.error("K013", call, f"{what} stands at {here} level, found at {self.level} level")
+        policy = dotted(r.func) if isinstance(r, ast.Call) else "?"
+        if policy not in RANGES:
+            raise self.error("K001", call, f"'{policy}' is not a range of the workunit subset")
+        level, outer_level, inner_level = RANGES[policy]
+        if self.level != outer_level:
+            raise self.error("K013", call, f"{policy} stands at {outer_level} level, found at {self.level} level")
         if r.keywords or not r.args or dotted(r.args[0]) != self.team or not 2 <= len(r.args) <= 3:
-            raise self.error("K001", r, f"{what} takes the team and one or two bounds")
+            raise self.error("K001", r, f"{policy} takes the team and one or two bounds")
         bounds = [self.bound(a) for a in r.args[1:]]
         zero = ir.Const(value=0, type="int32", loc=self.loc(r))
         begin, end = (zero, bounds[0]) if len(bounds) == 1 else bounds
@@ -107,7 +107,7 @@ class Nested(Expressions):
             symbols.append((names[1], Symbol("acc", acc_type), args[1]))
         if kind == "scan":
             symbols.append((names[2], Symbol("last", "bool"), args[2]))
-        body = self.inner(node, seen, inside, symbols, last=names[2] if kind == "scan" else None)
+        body = self.inner(node, seen, inner_level, symbols, last=names[2] if kind == "scan" else None)
         return ir.Range(
             level=level,
             kind=kind,
@@ -140,8 +140,8 @@ class Nested(Expressions):
         self.once.append({})
         self.planned.append(bound_names(node.body, into_defs=False))
         with self.block():
-            for name, symbol, at in symbols:
-                self.declare(name, symbol, at)
+            for name, symbol, arg in symbols:
+                self.declare(name, symbol, arg)
             body = self.statements(node.body)
         self.planned.pop()
         self.once.pop()
@@ -157,8 +157,8 @@ class Nested(Expressions):
         if self.level != "team" or self.loops:
             raise self.error("K018", node, f"scratch '{name}' is declared inside a loop or below team level")
         v = node.value
-        made = isinstance(v, ast.Call) and dotted(v.func) == "pk.ScratchView1D" and len(v.args) == 2
-        if not made or ast.unparse(v.args[0]) != f"{self.team}.team_scratch(0)":
+        is_call = isinstance(v, ast.Call) and dotted(v.func) == "pk.ScratchView1D" and len(v.args) == 2
+        if not is_call or ast.unparse(v.args[0]) != f"{self.team}.team_scratch(0)":
             raise self.error("K018", node, f"'{name}' must be pk.ScratchView1D(team.team_scratch(0), size)")
         size = self.index(v.args[1], "a scratch size")
         self.declare(name, Symbol("scratch", kind, 1), node)

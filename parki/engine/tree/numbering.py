@@ -38,9 +38,9 @@ class NumberedBlock:
     own: dict[tuple[str, str, bool], float] = field(default_factory=dict)
     children: list["NumberedBlock"] = field(default_factory=list)
 
-    def add(self, what: str, name: str, differs: bool) -> None:
+    def add(self, kind: str, name: str, differs: bool) -> None:
         """Add one to a count."""
-        key = (what, name, differs)
+        key = (kind, name, differs)
         self.own[key] = self.own.get(key, 0.0) + 1.0
 
 
@@ -102,21 +102,21 @@ class _Walker:
 
     def computed(self, key: tuple, kind: str | None, *operands: Value) -> Value:
         """Return the value of an operation; a new one is counted where it is computed, unless `kind` is None."""
-        found = self.known(key)
-        if found is None:
+        value = self.known(key)
+        if value is None:
             level = max((v.level for v in operands), default=0)
-            loops = (at for at in range(level + 1, self.here + 1) if self.open[at].loop)
-            at = next(loops, self.here + 1) - 1
-            found = self.fresh(level, any(v.differs for v in operands))
-            self.open[at].known[key] = found
+            loops = (position for position in range(level + 1, self.here + 1) if self.open[position].loop)
+            position = next(loops, self.here + 1) - 1
+            value = self.fresh(level, any(v.differs for v in operands))
+            self.open[position].known[key] = value
             if kind:
-                self.open[at].found.add("operation", kind, found.differs)
-        return found
+                self.open[position].found.add("operation", kind, value.differs)
+        return value
 
     def literal(self, value: int | float | bool, kind: str) -> Value:
-        found = self.computed(("literal", kind, repr(value)), None)
-        self.literals[found.number] = value
-        return found
+        result = self.computed(("literal", kind, repr(value)), None)
+        self.literals[result.number] = value
+        return result
 
     def is_literal(self, v: Value, *values: float) -> bool:
         return v.number in self.literals and (not values or self.literals[v.number] in values)
@@ -125,8 +125,8 @@ class _Walker:
         """Return the value of an expression, found once per statement."""
         if id(e) not in self.met:
             method = getattr(self, "of_" + type(e).__name__, None)
-            found = method(e) if method else self.computed((repr(e),), None, *[self.value(x) for x in children(e)])
-            self.met[id(e)] = found
+            value = method(e) if method else self.computed((repr(e),), None, *[self.value(x) for x in children(e)])
+            self.met[id(e)] = value
         return self.met[id(e)]
 
     def of_Const(self, e: ir.Const) -> Value:
@@ -148,13 +148,13 @@ class _Walker:
 
     def load(self, view: str, indices: list[Value]) -> Value:
         key = ("load", view, *(i.number for i in indices))
-        found = self.known(key) if view in self.constant else None
-        if found is None:
-            found = self.fresh(self.here, any(i.differs for i in indices))
-            self.open[-1].known[key] = found
+        value = self.known(key) if view in self.constant else None
+        if value is None:
+            value = self.fresh(self.here, any(i.differs for i in indices))
+            self.open[-1].known[key] = value
             if view in self.itemsize:
-                self.open[-1].found.add("load", view, found.differs)
-        return found
+                self.open[-1].found.add("load", view, value.differs)
+        return value
 
     def of_Unary(self, e: ir.Unary) -> Value:
         v = self.value(e.arg)
@@ -176,17 +176,17 @@ class _Walker:
         if (op == "+" and self.is_literal(a, 0)) or (op == "*" and self.is_literal(a, 1)):
             return b
         numbers = (a.number, b.number) if op not in "+*" else tuple(sorted((a.number, b.number)))
-        both = self.is_literal(a) and self.is_literal(b)
-        found = self.computed((op, kind == "integer", *numbers), None if both else kind, a, b)
-        if both:
-            self.literals.setdefault(found.number, float("nan"))
-        return found
+        are_literals = self.is_literal(a) and self.is_literal(b)
+        value = self.computed((op, kind == "integer", *numbers), None if are_literals else kind, a, b)
+        if are_literals:
+            self.literals.setdefault(value.number, float("nan"))
+        return value
 
     def sum(self, op: str, left: ir.Expr | Value, right: ir.Expr) -> Value:
         """Return a sum or difference of reals: one fused operation if a side is a product that is not known yet."""
-        for side, other in ((right, left), (left, right)):
+        for side, addend in ((right, left), (left, right)):
             if self.factors(side):
-                c = other if isinstance(other, Value) else self.value(other)
+                c = addend if isinstance(addend, Value) else self.value(addend)
                 factors = self.factors(side)  # again: the product may be known from the other side
                 if self.is_literal(c, 0) or not factors:
                     break
@@ -224,8 +224,8 @@ class _Walker:
 
     def of_FunctionCall(self, e: ir.FunctionCall) -> Value:
         function = self.functions[e.name]
-        given = [self.value(a) for a in e.args]
-        outer, self.env = self.env, {name: v for (name, _), v in zip(function.params, given, strict=True)}
+        values = [self.value(a) for a in e.args]
+        outer, self.env = self.env, {name: v for (name, _), v in zip(function.params, values, strict=True)}
         self.run(function.body)
         self.env = outer
         return self.result
@@ -294,9 +294,9 @@ class _Walker:
     def do_If(self, s: ir.If) -> None:
         self.value(s.cond)
         title = self.titles.get((s.loc.file, s.loc.line), f"condition in line {s.loc.line}")
-        kept = self.block(NumberedBlock(title, "branch", None), s.then)
+        is_branch = self.block(NumberedBlock(title, "branch", None), s.then)
         if s.orelse:
-            self.block(NumberedBlock(f"not {title}", "else" if kept else "branch", None), s.orelse)
+            self.block(NumberedBlock(f"not {title}", "else" if is_branch else "branch", None), s.orelse)
 
     def do_While(self, s: ir.While) -> None:
         title = self.titles.get((s.loc.file, s.loc.line), f"condition in line {s.loc.line}")
@@ -304,29 +304,29 @@ class _Walker:
 
     def do_For(self, s: ir.For) -> None:
         bounds = self.value(s.start), self.value(s.stop)
-        found = NumberedBlock(
+        block = NumberedBlock(
             self.titles.get((s.loc.file, s.loc.line), s.name), "loop", const_trip(s.start, s.stop, s.step)
         )
         index = self.fresh(self.here + 1, any(b.differs for b in bounds))
-        self.block(found, s.body, index={s.name: index})
+        self.block(block, s.body, index={s.name: index})
 
     def do_Range(self, s: ir.Range) -> None:
         self.value(s.begin), self.value(s.end)
         lanes = is_lane_range(s)
-        found = NumberedBlock(s.index, "loop", const_trip(s.begin, s.end), lanes)
+        block = NumberedBlock(s.index, "loop", const_trip(s.begin, s.end), lanes)
         names = {s.index: self.fresh(self.here + 1, lanes)}
         names |= {name: self.fresh(self.here + 1, lanes) for name in (s.acc, s.last) if name}
-        self.block(found, s.body, index=names)
+        self.block(block, s.body, index=names)
         if s.result:
             self.env[s.result] = self.fresh(self.here, self.open[-1].in_lanes)
 
     def block(
-        self, found: NumberedBlock, body: tuple[ir.Stmt, ...], cond: ir.Expr | None = None, index: dict | None = None
+        self, block: NumberedBlock, body: tuple[ir.Stmt, ...], cond: ir.Expr | None = None, index: dict | None = None
     ) -> bool:
         """Visit a loop or branch; return whether it stays one: integer operations alone are selected, not branched."""
-        outer, loop = self.open[-1], found.kind == "loop"
+        outer, loop = self.open[-1], block.kind == "loop"
         changed = {s.name for s in walk(body) if isinstance(s, ir.Assign | ir.Accumulate)} & set(self.env)
-        self.open.append(_Open(found, loop, outer.in_lanes or found.lanes))
+        self.open.append(_Open(block, loop, outer.in_lanes or block.lanes))
         if loop:
             self.env |= {name: self.fresh(self.here, self.open[-1].in_lanes) for name in changed}
         self.env |= index or {}
@@ -335,18 +335,18 @@ class _Walker:
         self.run(body)
         self.open.pop()
         self.env |= {name: self.fresh(self.here, outer.in_lanes) for name in changed}
-        integers = all(what == "operation" and name in ("integer", "compare") for what, name, _ in found.own)
-        if found.children or not integers or (loop and found.own):
-            outer.found.children.append(found)
+        integers = all(kind == "operation" and name in ("integer", "compare") for kind, name, _ in block.own)
+        if block.children or not integers or (loop and block.own):
+            outer.found.children.append(block)
             return True
-        for key, n in found.own.items():
+        for key, n in block.own.items():
             outer.found.own[key] = outer.found.own.get(key, 0.0) + n
         return False
 
 
 def _titles(unit: "Workunit") -> dict[tuple[str, int], str]:
     """Return the names of loops and branches in the kernel files, by file and line."""
-    found = {}
+    titles = {}
     for display in {file for file, _ in unit.l0.linemap if file}:
         inside = display.startswith(config.KERNELS_FOLDER) and display in unit.l0.sources
         module = display.removeprefix(config.KERNELS_FOLDER).removesuffix(".py")
@@ -355,8 +355,8 @@ def _titles(unit: "Workunit") -> dict[tuple[str, int], str]:
             text = source.read(place).text
         except KernelError:  # the file is gone: the names of the specialised text serve
             continue
-        found |= {(display, line): name for line, name in _names(text).items()}
-    return found
+        titles |= {(display, line): name for line, name in _names(text).items()}
+    return titles
 
 
 @lru_cache(maxsize=64)
@@ -366,12 +366,14 @@ def _names(text: str) -> dict[int, str]:
     A condition without a name has its text as written, as Python's versions unparse it differently; a ``while`` loop
     has the name that its condition tests and its body assigns, if any.
     """
-    found = {}
+    titles = {}
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.If | ast.While):
             changed = bound_names(node.body) if isinstance(node, ast.While) else ()
-            names = [n.id for n in ast.walk(node.test) if isinstance(n, ast.Name) and n.id in changed]
-            found[node.lineno] = names[0] if names else " ".join(ast.get_source_segment(text, node.test).split())
+            variables = [n.id for n in ast.walk(node.test) if isinstance(n, ast.Name) and n.id in changed]
+            titles[node.lineno] = (
+                variables[0] if variables else " ".join(ast.get_source_segment(text, node.test).split())
+            )
         elif isinstance(node, ast.For):
-            found[node.lineno] = ast.unparse(node.target)
-    return found
+            titles[node.lineno] = ast.unparse(node.target)
+    return titles

@@ -74,8 +74,8 @@ class Totals:
     @property
     def flops(self) -> float:
         """Return the floating-point operations: a fused one is two, a function one, comparisons and integers none."""
-        counted = {"fma": 2.0, "compare": 0.0, "integer": 0.0}
-        return sum(counted.get(name, 1.0) * n for name, n in self.operations.items())
+        flops = {"fma": 2.0, "compare": 0.0, "integer": 0.0}
+        return sum(flops.get(name, 1.0) * n for name, n in self.operations.items())
 
     @property
     def atomics(self) -> float:
@@ -121,8 +121,8 @@ class Totals:
         float
             The bytes.
         """
-        moved = self.loads.get(name, 0.0) + self.stores.get(name, 0.0) + 2 * self.updates.get(name, 0.0)
-        return self.itemsize.get(name, 0) * moved
+        elements = self.loads.get(name, 0.0) + self.stores.get(name, 0.0) + 2 * self.updates.get(name, 0.0)
+        return self.itemsize.get(name, 0) * elements
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,8 @@ class CodeBlock:
         list of str
             The paths, each once.
         """
-        found = [b.path for b in self._inner() if b.trips is None and b.kind != "else"]
-        return list(dict.fromkeys(found))
+        paths = [b.path for b in self._inner() if b.trips is None and b.kind != "else"]
+        return list(dict.fromkeys(paths))
 
     def missing(self, trips: Mapping[str, float]) -> list[str]:
         """Return the paths of `expected` for which `trips` has no number.
@@ -250,12 +250,12 @@ class CodeBlock:
             raise ValueError(
                 f"trips: found no number of {', '.join(map(repr, missing))} of {self.name}, expected {names}"
             )
-        found = self._sum(trips, lanes, otherwise)
+        counts = self._sum(trips, lanes, otherwise)
         if self.lanes:
-            found = _merged(found, 1.0, 1.0 / lanes)
+            counts = _merged(counts, 1.0, 1.0 / lanes)
         parts: dict[str, dict[str, float]] = {"operation": {}, "load": {}, "store": {}, "atomic": {}}
-        for (what, name, _), n in found.items():
-            parts[what][name] = parts[what].get(name, 0.0) + n
+        for (kind, name, _), n in counts.items():
+            parts[kind][name] = parts[kind].get(name, 0.0) + n
         return Totals(*parts.values(), self.itemsize, self.arrays)
 
     def _inner(self) -> Iterator["CodeBlock"]:
@@ -264,32 +264,32 @@ class CodeBlock:
             yield from child._inner()
 
     def _sum(self, trips: Mapping[str, float], lanes: int, otherwise: float | None) -> dict[Key, float]:
-        found = dict(self.own)
+        counts = dict(self.own)
         for child in self.children:
             n = child._turns(trips, otherwise)
             inner = child._sum(trips, lanes, otherwise)
             if child.lanes:
                 inner, n = _merged(inner, n, n if lanes == 1 else -(-n // lanes)), 1.0
             for key, amount in inner.items():
-                found[key] = found.get(key, 0.0) + n * amount
-        return found
+                counts[key] = counts.get(key, 0.0) + n * amount
+        return counts
 
     def _turns(self, trips: Mapping[str, float], otherwise: float | None) -> float:
-        told = _told(self.path, trips)
-        if self.kind == "else" and told is None:
-            taken = _told(self.path[: -len(self.name)] + self.name.removeprefix("not "), trips)
-            told = None if taken is None else 1.0 - taken
-        if told is None:
-            told = self.trips if self.trips is not None else otherwise
-        return float(told)
+        turns = _told(self.path, trips)
+        if self.kind == "else" and turns is None:
+            share = _told(self.path[: -len(self.name)] + self.name.removeprefix("not "), trips)
+            turns = None if share is None else 1.0 - share
+        if turns is None:
+            turns = self.trips if self.trips is not None else otherwise
+        return float(turns)
 
 
-def _merged(found: Mapping[Key, float], each: float, once: float) -> dict[Key, float]:
-    """Return the counts outside a range of lanes: `each` times if lanes differ, else `once` times."""
+def _merged(counts: Mapping[Key, float], turns: float, vectors: float) -> dict[Key, float]:
+    """Return the counts outside a range of lanes: `turns` times if lanes differ, else `vectors` times."""
     out: dict[Key, float] = {}
-    for (what, name, differs), n in found.items():
-        key = (what, name, False)
-        out[key] = out.get(key, 0.0) + n * (each if differs else once)
+    for (kind, name, differs), n in counts.items():
+        key = (kind, name, False)
+        out[key] = out.get(key, 0.0) + n * (turns if differs else vectors)
     return out
 
 
@@ -301,9 +301,9 @@ def _told(path: str, trips: Mapping[str, float]) -> float | None:
     """Return the number of the longest name that this path ends with, or None."""
     parts = path.split(":")
     for first in range(len(parts)):
-        found = trips.get(":".join(parts[first:]))
-        if found is not None:
-            return found
+        number = trips.get(":".join(parts[first:]))
+        if number is not None:
+            return number
     return None
 
 
@@ -337,14 +337,14 @@ def operations(unit: Workunit) -> CodeBlock:
     >>> tree.total({"t": 16, "e": 1000}).operations["rsqrt"]
     16000.0
     """
-    needed = copy.copy(unit)
-    needed.ir = _needed(unit.ir)
-    itemsize, arrays, root = count(needed)
+    twin = copy.copy(unit)
+    twin.ir = _needed(unit.ir)
+    itemsize, arrays, root = count(twin)
 
-    def block(found: NumberedBlock, path: str) -> CodeBlock:
-        inner = [block(child, f"{path}:{child.name}".removeprefix(":")) for child in found.children]
-        own = dict(found.own)
-        return CodeBlock(found.name, path, found.kind, found.trips, found.lanes, own, tuple(inner), itemsize, arrays)
+    def block(node: NumberedBlock, path: str) -> CodeBlock:
+        inner = [block(child, f"{path}:{child.name}".removeprefix(":")) for child in node.children]
+        counts = dict(node.own)
+        return CodeBlock(node.name, path, node.kind, node.trips, node.lanes, counts, tuple(inner), itemsize, arrays)
 
     return block(root, "")
 
@@ -353,15 +353,15 @@ def _needed(kernel: ir.KernelTree) -> ir.KernelTree:
     """Return the kernel without locals that only such locals read, and without branches and loops left empty."""
     bodies = [kernel.body, *(f.body for f in kernel.functions)]
     read: set[str] = set()
-    while not read >= (found := {n.name for body in bodies for e in _read(_kept(body, read)) for n in _names(e)}):
-        read |= found
+    while not read >= (names := {n.name for body in bodies for e in _read(_kept(body, read)) for n in _names(e)}):
+        read |= names
     functions = tuple(replace(f, body=_kept(f.body, read)) for f in kernel.functions)
     return replace(kernel, body=_kept(kernel.body, read), functions=functions)
 
 
 def _kept(body: tuple[ir.Stmt, ...], read: set[str]) -> tuple[ir.Stmt, ...]:
     """Return a body without assignments to names that are not in `read`."""
-    found = []
+    statements = []
     for s in body:
         if isinstance(s, ir.Declare | ir.Assign) and s.name not in read:
             continue
@@ -370,8 +370,8 @@ def _kept(body: tuple[ir.Stmt, ...], read: set[str]) -> tuple[ir.Stmt, ...]:
             continue
         if isinstance(s, ir.If) and not parts["then"]:
             parts["then"] = s.then  # not empty: the other branch must stay the other one
-        found.append(replace(s, **parts) if parts else s)
-    return tuple(found)
+        statements.append(replace(s, **parts) if parts else s)
+    return tuple(statements)
 
 
 def _read(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:

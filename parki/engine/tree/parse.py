@@ -38,8 +38,8 @@ class _Parser(Nested):
         try:
             module = parsed(text)
         except SyntaxError as e:
-            where = ast.Constant(value=0, lineno=e.lineno or 1, col_offset=(e.offset or 1) - 1)
-            raise self.error("K001", where, f"not Python: {e.msg}") from None
+            place = ast.Constant(value=0, lineno=e.lineno or 1, col_offset=(e.offset or 1) - 1)
+            raise self.error("K001", place, f"not Python: {e.msg}") from None
         workunits = []
         for i, node in enumerate(module.body):
             if isinstance(node, ast.FunctionDef) and node.decorator_list:
@@ -63,13 +63,13 @@ class _Parser(Nested):
         self.planned = [bound_names(node.body, into_defs=False)]
 
     # Signatures -------------------------------------------------------------------------------------------------------
-    def scalar_type(self, node: ast.expr | None, at: ast.AST) -> str:
+    def scalar_type(self, node: ast.expr | None, place: ast.AST) -> str:
         if node is None:
-            raise self.error("K002", at, "missing annotation")
+            raise self.error("K002", place, "missing annotation")
         text = ast.unparse(node)
         if text not in SCALARS:
             advice = "Write pk.double" if text == "float" else "Use int, bool, pk.int32, pk.int64, pk.double, pk.float"
-            raise self.error("K004" if text == "float" else "K001", at, f"'{text}' is not a scalar type", advice)
+            raise self.error("K004" if text == "float" else "K001", place, f"'{text}' is not a scalar type", advice)
         return SCALARS[text]
 
     def function(self, node: ast.FunctionDef) -> None:
@@ -186,11 +186,11 @@ class _Parser(Nested):
             for node in nodes:
                 method = getattr(self, "stmt_" + type(node).__name__, None)
                 if method is None:
-                    what, advice = CONSTRUCTS.get(type(node).__name__, (type(node).__name__, ""))
-                    raise self.error("K001", node, f"{what} is not in the workunit subset", advice)
-                made = method(node)
-                if made is not None:
-                    out.append(made)
+                    construct, advice = CONSTRUCTS.get(type(node).__name__, (type(node).__name__, ""))
+                    raise self.error("K001", node, f"{construct} is not in the workunit subset", advice)
+                statement = method(node)
+                if statement is not None:
+                    out.append(statement)
         return tuple(out)
 
     def stmt_Pass(self, node: ast.Pass) -> None:
@@ -209,15 +209,15 @@ class _Parser(Nested):
         kind = self.scalar_type(node.annotation, node)
         call = dotted(node.value.func) if isinstance(node.value, ast.Call) else ""
         if call in ("pk.parallel_reduce", "pk.parallel_scan"):
-            made = self.nested(node.value, call, result=(name, kind))
+            statement = self.nested(node.value, call, result=(name, kind))
             self.declare(name, Symbol("local", kind), node)
-            return made
+            return statement
         if call.startswith("pk.atomic"):
-            made = self.atomic(node.value, call, name)
+            statement = self.atomic(node.value, call, name)
             if kind != self.atomic_type:
                 raise self.error("K004", node, f"'{name}' has type {kind}, the view {self.atomic_type}")
             self.declare(name, Symbol("local", kind), node)
-            return made
+            return statement
         value = self.value(node.value, kind, f"the value of '{name}'")
         self.declare(name, Symbol("local", kind), node)
         return ir.Declare(name=name, type=kind, value=value, loc=self.loc(node))
@@ -282,10 +282,10 @@ class _Parser(Nested):
     def stmt_If(self, node: ast.If) -> ir.Stmt:
         cond = self.condition(node.test)
         scan = isinstance(node.test, ast.Name) and node.test.id == self.last
-        before, self.reading_acc = self.reading_acc, self.reading_acc or scan
-        then = self.statements(node.body)
-        self.reading_acc = before
-        return ir.If(cond=cond, then=then, orelse=self.statements(node.orelse), loc=self.loc(node))
+        state, self.reading_acc = self.reading_acc, self.reading_acc or scan
+        body = self.statements(node.body)
+        self.reading_acc = state
+        return ir.If(cond=cond, then=body, orelse=self.statements(node.orelse), loc=self.loc(node))
 
     def stmt_While(self, node: ast.While) -> ir.Stmt:
         if node.orelse:
@@ -299,16 +299,16 @@ class _Parser(Nested):
     def stmt_For(self, node: ast.For) -> ir.Stmt:
         if node.orelse:
             raise self.error("K007", node, "'else' on a loop")
-        it = node.iter
-        if not (isinstance(node.target, ast.Name) and isinstance(it, ast.Call) and dotted(it.func) == "range"):
+        call = node.iter
+        if not (isinstance(node.target, ast.Name) and isinstance(call, ast.Call) and dotted(call.func) == "range"):
             raise self.error("K001", node, "only 'for name in range(…)' is in the workunit subset")
-        if not 1 <= len(it.args) <= 3 or it.keywords:
+        if not 1 <= len(call.args) <= 3 or call.keywords:
             raise self.error("K007", node, "range takes one to three arguments")
         assigned = {n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and _is_store(n)}
-        bounds = [self.bound(a, assigned) for a in it.args[:2]]
-        zero = ir.Const(value=0, type="int32", loc=self.loc(it))
+        bounds = [self.bound(a, assigned) for a in call.args[:2]]
+        zero = ir.Const(value=0, type="int32", loc=self.loc(call))
         start, stop = (zero, bounds[0]) if len(bounds) == 1 else bounds
-        step = self.step(it.args[2]) if len(it.args) == 3 else 1
+        step = self.step(call.args[2]) if len(call.args) == 3 else 1
         self.loops += 1
         with self.block():
             self.declare(node.target.id, Symbol("index", "int32"), node)

@@ -53,8 +53,8 @@ class Scopes:
         """Return the L1 place of a node."""
         line, col = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
         if self.linemap and line <= len(self.linemap) and self.linemap[line - 1][1]:
-            file, at = self.linemap[line - 1]
-            return Loc(file, at, col)
+            file, source_line = self.linemap[line - 1]
+            return Loc(file, source_line, col)
         return Loc(self.display, line, col)
 
     def error(self, code: str, node: ast.AST, reason: str, advice: str = "") -> KernelError:
@@ -74,8 +74,8 @@ class Scopes:
         if s is None:
             declared = node.id in self.once[-1] or any(node.id in names for names in self.planned)
             code = "K002" if declared else "K003"
-            why = "is used outside the block that declares it, or before it" if code == "K002" else "is unknown"
-            raise self.error(code, node, f"name '{node.id}' {why}")
+            reason = "is used outside the block that declares it, or before it" if code == "K002" else "is unknown"
+            raise self.error(code, node, f"name '{node.id}' {reason}")
         seen = self.visible[-1]
         if seen is not None and s.frame < self.frame and node.id not in seen:
             raise self.error("K002", node, f"'{node.id}' is declared after the inner def that reads it")
@@ -84,16 +84,16 @@ class Scopes:
     def declare(self, name: str, symbol: Symbol, node: ast.AST) -> None:
         """Make `name` visible in the innermost block."""
         if is_reserved(name):
-            why = "a C++ keyword or macro, or it begins with pk"
-            raise self.error("K003", node, f"'{name}' is reserved: {why}", "Rename it")
+            reason = "a C++ keyword or macro, or it begins with pk"
+            raise self.error("K003", node, f"'{name}' is reserved: {reason}", "Rename it")
         old = self.find(name)
         if old is not None:
             code = "K011" if old.kind in ("param", "view") and self.frame else "K002"
             code = "K003" if code == "K002" and (old.frame != self.frame or old.kind != "local") else code
             raise self.error(code, node, f"'{name}' is declared a second time, or hides a visible name")
-        before = self.once[-1].setdefault(name, symbol.type)
-        if before != symbol.type:
-            raise self.error("K003", node, f"'{name}' has two types: {before} and {symbol.type}")
+        first_type = self.once[-1].setdefault(name, symbol.type)
+        if first_type != symbol.type:
+            raise self.error("K003", node, f"'{name}' has two types: {first_type} and {symbol.type}")
         symbol.frame = self.frame
         self.blocks[-1][name] = symbol
 

@@ -59,19 +59,19 @@ class _Fixpoint:
     def __init__(self, body: tuple[ir.Stmt, ...], index: str | None, varying: tuple[str, ...]) -> None:
         self.body = body
         self.k = LaneKinds()
-        given: dict[str, Kind] = dict.fromkeys(varying, None) | ({index: 1} if index else {})
-        self.kinds: dict[str | int, Kind] = dict(given)  # by id of the declaration, or by name if the name is given
-        self.depth: dict[str | int, int] = dict.fromkeys(given, 0)  # number of masks in force at the declaration
-        self.where: dict[str, str | int] = {name: name for name in given}  # declaration that a name refers to
+        names: dict[str, Kind] = dict.fromkeys(varying, None) | ({index: 1} if index else {})
+        self.kinds: dict[str | int, Kind] = dict(names)  # by id of the declaration, or by name if the name is given
+        self.depth: dict[str | int, int] = dict.fromkeys(names, 0)  # number of masks in force at the declaration
+        self.where: dict[str, str | int] = {name: name for name in names}  # declaration that a name refers to
         self.stored = {n.view for n in walk(body) if isinstance(n, ir.Store | ir.Atomic)}
         self.single: int | None = None  # id of the enclosing `Single`
 
     def run(self) -> LaneKinds:
         while True:
-            before = (dict(self.kinds), set(self.k.masked), self.k.masked_return)
+            state = (dict(self.kinds), set(self.k.masked), self.k.masked_return)
             self.k.needs_mask.clear()
             self.stmts(self.body, 0, ())
-            if before == (self.kinds, self.k.masked, self.k.masked_return):
+            if state == (self.kinds, self.k.masked, self.k.masked_return):
                 return self.k
 
     # Expressions ------------------------------------------------------------------------------------------------------
@@ -160,8 +160,8 @@ class _Fixpoint:
             case ir.For() | ir.While():
                 self.loop(s, depth, loops)
             case ir.Break() | ir.Continue():
-                key, at = loops[-1]
-                if depth > at:
+                key, loop_depth = loops[-1]
+                if depth > loop_depth:
                     self.k.masked.add(key)
             case ir.Return():
                 self.leave(s, depth, loops)

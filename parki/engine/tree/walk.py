@@ -18,14 +18,14 @@ def _members(kind: type) -> tuple[str, ...]:
 
 def children(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
     """Return the expressions and statements directly below `node`, in order of its fields."""
-    found: list[ir.Expr | ir.Stmt] = []
+    nodes: list[ir.Expr | ir.Stmt] = []
     for name in _members(type(node)):
         v = getattr(node, name)
         if isinstance(v, NODES):
-            found.append(v)
+            nodes.append(v)
         elif isinstance(v, tuple):
-            found += [x for x in v if isinstance(x, NODES)]
-    return found
+            nodes += [x for x in v if isinstance(x, NODES)]
+    return nodes
 
 
 def rebuilt(node: N, change: Callable[[Any], Any]) -> N:
