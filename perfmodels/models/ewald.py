@@ -95,8 +95,8 @@ def _space(machine: Machine) -> Space:
 
 def curve(model: Model) -> list[Model]:
     """Return the same sum with shorter and longer cutoffs."""
-    p, most = model.parameters, params.most_cutoff(model.parameters.box, model.parameters.periodicity)
-    cutoffs = np.geomspace(p.rc / SPAN, min(most, p.rc * SPAN), STEPS)
+    p, limit = model.parameters, params.most_cutoff(model.parameters.box, model.parameters.periodicity)
+    cutoffs = np.geomspace(p.rc / SPAN, min(limit, p.rc * SPAN), STEPS)
     question = Question(p.kernel, p.box, model.n, model.n, p.tolerance, p.dtype, periodicity=p.periodicity)
     return [predict(replace(question, rc=float(rc)), model.machine, model.units) for rc in cutoffs]
 
@@ -114,46 +114,48 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
     p, v, space = model.parameters, model.variants, _space(model.machine)
     launched = sums.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
     heads = {"p2p": "p2p_", "p2g": "p2g_", "cnv": "convolve", "g2p": "g2p_"}
-    units = {name: next(one for one in launched if one[0].ir.name.startswith(head)) for name, head in heads.items()}
+    units = {
+        name: next(launch for launch in launched if launch[0].ir.name.startswith(head)) for name, head in heads.items()
+    }
     kernels = {name: unit for name, (unit, *_) in units.items()}
     blocks = {name: threads or DEFAULT_TEAM for name, (*_, threads) in units.items()}
     device = devices.Device(0, "", arch, 0, "", model.machine.shared_bytes, 32, model.machine.multiprocessors)
-    made = [gpu_unit(unit, unit.default_layouts(), device, blocks[name]) for name, unit in kernels.items()]
-    found = {}
-    for (name, unit), path in zip(kernels.items(), rtc.build_many(made), strict=True):
-        used = rtc.usage(path)
-        scratch = used.shared + scratch_bytes(unit.ir, {})
-        found[name] = used.registers, occupancy(model.machine, used.registers, scratch, blocks[name])
-    return found
+    sources = [gpu_unit(unit, unit.default_layouts(), device, blocks[name]) for name, unit in kernels.items()]
+    result = {}
+    for (name, unit), path in zip(kernels.items(), rtc.build_many(sources), strict=True):
+        usage = rtc.usage(path)
+        scratch = usage.shared + scratch_bytes(unit.ir, {})
+        result[name] = usage.registers, occupancy(model.machine, usage.registers, scratch, blocks[name])
+    return result
 
 
-def main(asked: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Print the table of a sum; write and draw the sum if asked."""
     for name in ("theta", "degree", "order", "kappa"):
-        if getattr(asked, name) is not None:
+        if getattr(args, name) is not None:
             raise ValueError(f"--{name}: found with ewald, expected with {'fmm' if name == 'order' else 'treecode'}")
-    machine = Machine.load(asked.device)
-    kernel, tolerance = asked.kernel or "stokes_comb", TOLERANCE if asked.tolerance is None else asked.tolerance
-    box, n = tuple(asked.box), asked.n
-    periodicity = 3 if asked.periodicity is None else asked.periodicity
-    question = Question(kernel, box, n, n, tolerance, asked.dtype, rc=asked.rc, periodicity=periodicity)
-    if asked.ranks is not None:
+    machine = Machine.load(args.device)
+    kernel, tolerance = args.kernel or "stokes_comb", TOLERANCE if args.tolerance is None else args.tolerance
+    box, n = tuple(args.box), args.n
+    periodicity = 3 if args.periodicity is None else args.periodicity
+    question = Question(kernel, box, n, n, tolerance, args.dtype, rc=args.rc, periodicity=periodicity)
+    if args.ranks is not None:
         from parki.perfmodels.ranks import ewald_table
 
-        network = Network.load(asked.network)
-        print(ewald_table.text(question, machine, network, asked.ranks, asked.published))  # noqa: T201
+        network = Network.load(args.network)
+        print(ewald_table.text(question, machine, network, args.ranks, args.published))  # noqa: T201
         return 0
-    model = predict(question, machine, asked.threads)
-    arch = ARCHES.get(asked.device.lower())
+    model = predict(question, machine, args.threads)
+    arch = ARCHES.get(args.device.lower())
     compiled = arch is not None and devices.missing_compiler("Cuda") is None
-    held = resident(model, arch) if compiled else {}
-    beside = table.published_stages(machine, asked.device, n, tolerance) if asked.published else None
-    print(table.text(model, str(Params(model.parameters)), held, beside))  # noqa: T201
-    if asked.json:
-        record = table.record(model, held, beside)
-        writing.write(asked.json, json.dumps(record, indent=1) + "\n")
-    if asked.plot:
-        _draw(asked.plot, model)
+    usage = resident(model, arch) if compiled else {}
+    stages = table.published_stages(machine, args.device, n, tolerance) if args.published else None
+    print(table.text(model, str(Params(model.parameters)), usage, stages))  # noqa: T201
+    if args.json:
+        record = table.record(model, usage, stages)
+        writing.write(args.json, json.dumps(record, indent=1) + "\n")
+    if args.plot:
+        _draw(args.plot, model)
     return 0
 
 
@@ -162,12 +164,12 @@ def _draw(path: Path, model: Model) -> None:
         plot.Point(name, phase.counts.flops, phase.counts.bytes.get("dram", 0.0), phase.bound.seconds)
         for name, phase in model.phases.items()
     ]
-    others = curve(model)
-    near_ = [m.phases["p2p"].bound.seconds for m in others]
-    rest = [m.seconds - s for m, s in zip(others, near_, strict=True)]
-    drawn = plot.Curve([m.parameters.rc for m in others], near_, rest, model.parameters.rc, model.seconds)
+    models = curve(model)
+    near_ = [m.phases["p2p"].bound.seconds for m in models]
+    rest = [m.seconds - s for m, s in zip(models, near_, strict=True)]
+    chart = plot.Curve([m.parameters.rc for m in models], near_, rest, model.parameters.rc, model.seconds)
     p = model.parameters
-    what = f"{p.kernel.name}, N = {model.n:,}, tolerance {p.tolerance:g}, {p.dtype}"
-    title = f"{what}: predicted {plot.duration(model.seconds)}"
+    problem = f"{p.kernel.name}, N = {model.n:,}, tolerance {p.tolerance:g}, {p.dtype}"
+    title = f"{problem}: predicted {plot.duration(model.seconds)}"
     with writing.replacing(path) as work:
-        plot.draw(work, title, model.machine, model.units, p.dtype, points, drawn)
+        plot.draw(work, title, model.machine, model.units, p.dtype, points, chart)

@@ -47,26 +47,26 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
     ValueError
         If the machine has fewer cores, or the plan is by another method.
     """
-    found = work.times(plan.structure, plan.parameters, plan.dtype, machine, machine.some(units))
-    return {name: step for name, step in found.items() if step.bound.seconds}
+    steps = work.times(plan.structure, plan.parameters, plan.dtype, machine, machine.some(units))
+    return {name: step for name, step in steps.items() if step.bound.seconds}
 
 
-def main(asked: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Print the table of a sum, and write it to a file if asked."""
-    machine, given = Machine.load(asked.device), _given(asked)
-    tasks.check(asked)
-    if asked.ranks is not None:
+    machine, options = Machine.load(args.device), _given(args)
+    tasks.check(args)
+    if args.ranks is not None:
         from parki.perfmodels.ranks import fmm as over_ranks
 
-        print(over_ranks.text(asked, machine, given))  # noqa: T201
+        print(over_ranks.text(args, machine, options))  # noqa: T201
         return 0
-    plan = plan_of(asked, given)
-    if asked.schedule:
-        return tasks.main(asked, machine, plan, cut_of)
-    steps = predict(plan, machine, asked.threads)
-    print(text(asked, plan, machine, steps))  # noqa: T201
-    if asked.json:
-        writing.write(asked.json, json.dumps(record(asked, plan, machine, steps), indent=1) + "\n")
+    plan = plan_of(args, options)
+    if args.schedule:
+        return tasks.main(args, machine, plan, cut_of)
+    steps = predict(plan, machine, args.threads)
+    print(text(args, plan, machine, steps))  # noqa: T201
+    if args.json:
+        writing.write(args.json, json.dumps(record(args, plan, machine, steps), indent=1) + "\n")
     return 0
 
 
@@ -77,40 +77,40 @@ def cut_of(plan: Plan) -> tuple[CutSteps, NDArray[np.bool_]]:
     return parts, host_only(steps, parts)
 
 
-def _given(asked: argparse.Namespace) -> dict[str, Any]:
+def _given(args: argparse.Namespace) -> dict[str, Any]:
     """Return the plan's options among the arguments; refuse options of other models."""
-    for name, what in OTHERS.items():
-        if getattr(asked, name) and not (name == "published" and asked.ranks):
-            raise ValueError(f"--{name}: found with fmm, expected with {what}")
-    if asked.ranks and asked.json:
+    for name, model in OTHERS.items():
+        if getattr(args, name) and not (name == "published" and args.ranks):
+            raise ValueError(f"--{name}: found with fmm, expected with {model}")
+    if args.ranks and args.json:
         raise ValueError("--json: found with --ranks, expected without")
-    if asked.periodicity not in (None, 0):
-        raise ValueError(f"--periodicity: found {asked.periodicity}, expected 0 with fmm")
-    given = {name: getattr(asked, name) for name in ("tolerance", "order", "kappa")}
-    given = {name: value for name, value in given.items() if value is not None}
-    if not {"tolerance", "order"} & set(given):
-        given["tolerance"] = TOLERANCE
-    return given
+    if args.periodicity not in (None, 0):
+        raise ValueError(f"--periodicity: found {args.periodicity}, expected 0 with fmm")
+    options = {name: getattr(args, name) for name in ("tolerance", "order", "kappa")}
+    options = {name: value for name, value in options.items() if value is not None}
+    if not {"tolerance", "order"} & set(options):
+        options["tolerance"] = TOLERANCE
+    return options
 
 
-def plan_of(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
+def plan_of(args: argparse.Namespace, options: dict[str, Any]) -> Plan:
     """Return a plan of the points asked for.
 
     Parameters
     ----------
-    asked : Namespace
+    args : Namespace
         Arguments of `parki model fmm`.
-    given : dict
+    options : dict
         Options of the plan.
     """
-    x = getattr(samples, asked.points or "uniform")(asked.n, seed=1).astype(asked.dtype)
-    if asked.schedule:  # sizes of tasks depend on the units that run them
-        units = ("OpenMP", "GpuSim") if Machine.load(asked.device).is_gpu and asked.cores else "OpenMP"
-        given |= {"schedule": "drain", "execution_space": units, "threads": max(asked.cores or 0, 1)}
-    return api.plan(table.kernel(asked), x, x, **{"execution_space": "Serial", **given})
+    x = getattr(samples, args.points or "uniform")(args.n, seed=1).astype(args.dtype)
+    if args.schedule:  # sizes of tasks depend on the units that run them
+        units = ("OpenMP", "GpuSim") if Machine.load(args.device).is_gpu and args.cores else "OpenMP"
+        options |= {"schedule": "drain", "execution_space": units, "threads": max(args.cores or 0, 1)}
+    return api.plan(table.kernel(args), x, x, **{"execution_space": "Serial", **options})
 
 
-def text(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> str:
+def text(args: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> str:
     """Return the table as text."""
     nodes, octets = plan.structure.tree.nodes, len(plan.structure.lists.v_t)
     details = (
@@ -118,14 +118,14 @@ def text(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[st
         f"near pairs in G: {plan.walltime.pairs['near'] / 1e9:.4g}"
     )
     titled = {TITLES[name]: step for name, step in steps.items()}
-    return table.in_free_space(asked, machine, "kifmm", details, titled)
+    return table.in_free_space(args, machine, "kifmm", details, titled)
 
 
-def record(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> dict[str, Any]:
+def record(args: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> dict[str, Any]:
     """Return the table as data, in seconds, operations and bytes."""
     p = plan.parameters
     phases = fmm.by_phase({name: step.bound for name, step in steps.items()})
-    return table.settings(asked, machine, "fmm", p.method) | {
+    return table.settings(args, machine, "fmm", p.method) | {
         "parameters": {"order": p.order, "leaf_size": p.leaf_size},
         "boxes": plan.structure.tree.nodes.n,
         "evaluations": dict(plan.walltime.pairs),

@@ -75,8 +75,8 @@ def _roofline(axes, machine: Machine, units: int, dtype: str, points: list[Point
     x = np.geomspace(0.4 * min(intensity), 3.0 * max(intensity), 200)
     axes.loglog(x, np.minimum(peak, slope * x) / 1e9, color=INK, linewidth=1.6)
     axes.axhline(peak / 2e9, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)))
-    told = f"{peak / 1e12:.3g} Tflop/s" if peak >= 1e12 else f"{peak / 1e9:.3g} Gflop/s"
-    axes.text(x[0], peak / 1e9 * 1.08, f" {told}, fused", fontsize=8.5, color=INK)
+    rate = f"{peak / 1e12:.3g} Tflop/s" if peak >= 1e12 else f"{peak / 1e9:.3g} Gflop/s"
+    axes.text(x[0], peak / 1e9 * 1.08, f" {rate}, fused", fontsize=8.5, color=INK)
     axes.text(x[0], peak / 2e9 / 1.32, " without fused operations", fontsize=8.5, color=GREY)
     middle = 0.5 * peak / slope
     axes.annotate(
@@ -84,10 +84,10 @@ def _roofline(axes, machine: Machine, units: int, dtype: str, points: list[Point
         fontsize=8.5, color=INK,
     )  # fmt: skip
     for p in shown:
-        where = p.flops / p.bytes, p.flops / p.seconds / 1e9
-        axes.plot(*where, "o", color=COLOURS[p.name], markersize=8)
+        position = p.flops / p.bytes, p.flops / p.seconds / 1e9
+        axes.plot(*position, "o", color=COLOURS[p.name], markersize=8)
         axes.annotate(
-            NAMES[p.name], where, (8, -14 if p.name in BELOW else 5), textcoords="offset points", fontsize=9.5,
+            NAMES[p.name], position, (8, -14 if p.name in BELOW else 5), textcoords="offset points", fontsize=9.5,
             color=COLOURS[p.name],
         )  # fmt: skip
     lowest = min([p.flops / p.seconds for p in shown] + [slope * x[0]]) / 1e9
@@ -101,17 +101,17 @@ def _curve(axes, curve: Curve) -> None:
     from matplotlib.ticker import FixedLocator, NullFormatter, ScalarFormatter
 
     rc, near, far = np.array(curve.rc), 1e3 * np.array(curve.near), 1e3 * np.array(curve.far)
-    whole = near + far
-    for values, name, colour in ((near, "near", COLOURS["p2p"]), (far, "far", COLOURS["p2g"]), (whole, "total", INK)):
+    total = near + far
+    for values, name, colour in ((near, "near", COLOURS["p2p"]), (far, "far", COLOURS["p2g"]), (total, "total", INK)):
         axes.loglog(rc, values, color=colour, linewidth=1.8, label=name)
-    about = f"chosen: rc {curve.chosen:.3g}, {duration(curve.seconds)}"
-    axes.plot(curve.chosen, 1e3 * curve.seconds, "o", color=INK, markersize=8, label=about)
+    label = f"chosen: rc {curve.chosen:.3g}, {duration(curve.seconds)}"
+    axes.plot(curve.chosen, 1e3 * curve.seconds, "o", color=INK, markersize=8, label=label)
     for axis, ticks in ((axes.xaxis, rc), (axes.yaxis, None)):
         axis.set_major_formatter(ScalarFormatter())
         axis.set_minor_formatter(NullFormatter())
         if ticks is not None:
             axis.set_major_locator(FixedLocator([float(f"{x:.2g}") for x in ticks[:: len(ticks) // 5 or 1]]))
-    axes.set_ylim(max(0.3 * np.min(whole) / 10, 0.7 * min(near.min(), far.min())), 2.0 * whole.max())
+    axes.set_ylim(max(0.3 * np.min(total) / 10, 0.7 * min(near.min(), far.min())), 2.0 * total.max())
     axes.set_xlabel("rc")
     axes.set_ylabel("ms")
     axes.legend(frameon=False, fontsize=9.5)

@@ -28,7 +28,7 @@ class PrintedModel(Protocol):
     seconds: float
 
 
-def text(model: PrintedModel, parameters: str, held: Held, beside: Mapping[str, Stage] | None) -> str:
+def text(model: PrintedModel, parameters: str, usage: Held, stages: Mapping[str, Stage] | None) -> str:
     """Return the table as text.
 
     Parameters
@@ -37,15 +37,15 @@ def text(model: PrintedModel, parameters: str, held: Held, beside: Mapping[str, 
         The model of the sum.
     parameters
         A line that tells the parameters.
-    held
+    usage
         Registers and occupancy of kernels that were compiled for a GPU.
-    beside
+    stages
         Stages of the published method on this machine, if wanted.
     """
     p, v, machine = model.parameters, model.variants, model.machine
-    where = machine.name if machine.is_gpu else f"{machine.name}, {model.units} of {machine.units} cores"
+    place = machine.name if machine.is_gpu else f"{machine.name}, {model.units} of {machine.units} cores"
     lines = [
-        f"{p.kernel.name}, N = {model.n:,}, tolerance {p.tolerance:g}, {p.dtype}, on {where}",
+        f"{p.kernel.name}, N = {model.n:,}, tolerance {p.tolerance:g}, {p.dtype}, on {place}",
         f"{parameters}",
         f"P2P {v.p2p} with {v.targets} targets, P2G {v.p2g}, G2P {v.g2p}; rates: {machine.source or 'stated'}",
         "",
@@ -54,26 +54,26 @@ def text(model: PrintedModel, parameters: str, held: Held, beside: Mapping[str, 
         about(machine),
         "Sorting the points, once a plan, is not counted.",
     ]
-    for name, (registers, o) in held.items():
+    for name, (registers, o) in usage.items():
         per = f"{o.blocks} blocks, {o.warps} warps on a multiprocessor"
         lines.append(f"{TITLES[name]}: {registers} registers, {per} (limit: {o.limit}), {o.share:.0%} of peak at most")
-    return "\n".join([*lines, *(_published(model, beside) if beside else [])])
+    return "\n".join([*lines, *(_published(model, stages) if stages else [])])
 
 
-def phases(found: Mapping[str, Phase]) -> list[str]:
+def phases(by_title: Mapping[str, Phase]) -> list[str]:
     """Return the lines of phases by title, after the names of columns and before the total."""
-    width = max(5, *map(len, found))
+    width = max(5, *map(len, by_title))
     lines = [f"{'phase':{width}s}      Gop    Gflop       GB   lanes  bound by    limit ms   of it      ms"]
-    for title, phase in found.items():
+    for title, phase in by_title.items():
         counts, bound = phase.counts, phase.bound
-        by = bound.by if bound.by != "launch" else max(bound.parts, key=bound.parts.get)
-        limit = bound.parts[by]
+        resource = bound.by if bound.by != "launch" else max(bound.parts, key=bound.parts.get)
+        limit = bound.parts[resource]
         lines.append(
             f"{title:{width}s} {counts.amount / 1e9:8.4g} {counts.flops / 1e9:8.4g} "
             f"{counts.bytes.get('dram', 0.0) / 1e9:8.4g} {counts.fill:7.0%}  {bound.by:9s} {1e3 * limit:10.4g} "
             f"{phase.share:7.0%} {1e3 * bound.seconds:7.4g}"
         )
-    total = sum(phase.bound.seconds for phase in found.values())
+    total = sum(phase.bound.seconds for phase in by_title.values())
     return [*lines, f"{'total':{width + 65}s} {1e3 * total:7.4g}"]
 
 
@@ -84,23 +84,23 @@ def about(machine: Machine) -> str:
 
 
 def in_free_space(
-    asked: argparse.Namespace, machine: Machine, method: str, details: str, found: Mapping[str, Phase]
+    args: argparse.Namespace, machine: Machine, method: str, details: str, by_title: Mapping[str, Phase]
 ) -> str:
     """Return the table of a sum over a tree as text; `details` is a line on its parameters and pairs."""
-    many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
-    head = f"{kernel(asked)}, {method}, N = {asked.n:,}, {asked.dtype}, on {machine.name}{many}"
-    return "\n".join([head, details, "", *phases(found), "", about(machine)])
+    cores = f", {args.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
+    head = f"{kernel(args)}, {method}, N = {args.n:,}, {args.dtype}, on {machine.name}{cores}"
+    return "\n".join([head, details, "", *phases(by_title), "", about(machine)])
 
 
-def settings(asked: argparse.Namespace, machine: Machine, what: str, method: str) -> dict[str, Any]:
+def settings(args: argparse.Namespace, machine: Machine, model: str, method: str) -> dict[str, Any]:
     """Return the settings of a sum over a tree as data."""
-    names = {"what": what, "kernel": kernel(asked), "method": method, "n": asked.n, "dtype": asked.dtype}
-    return names | {"machine": machine.name, "units": asked.threads or machine.units}
+    names = {"what": model, "kernel": kernel(args), "method": method, "n": args.n, "dtype": args.dtype}
+    return names | {"machine": machine.name, "units": args.threads or machine.units}
 
 
-def kernel(asked: argparse.Namespace) -> str:
+def kernel(args: argparse.Namespace) -> str:
     """Return the kernel of a sum over a tree."""
-    return asked.kernel or "coulomb"
+    return args.kernel or "coulomb"
 
 
 def figures(phase: Phase) -> dict[str, Any]:
@@ -126,30 +126,30 @@ def published_stages(machine: Machine, name: str, n: int, tolerance: float) -> d
     The problem is that of its Table 10 for tolerances above 1e-8, else that of its Table 9.
     """
     table = "table10" if tolerance > 1e-8 else "table9"
-    known = kosmacher.PROBLEMS[table]
+    problem = kosmacher.PROBLEMS[table]
     if name.lower() == "h200":
         device, measured = kosmacher.DeviceConstants(), kosmacher.MEASURED[table] if n == HEADLINE else None
     else:
         pair = kosmacher.PAIR.get(name.lower(), kosmacher.PAIR["h200"])
         flop, byte = 0.5 / machine.operations["float64"]["fma"], 1 / machine.bandwidth["dram_all"]
         device, measured = kosmacher.DeviceConstants(flop / machine.units, byte, pair=pair), None
-    return kosmacher.stages(kosmacher.of_density(n, known.s, known.P), device, measured)
+    return kosmacher.stages(kosmacher.of_density(n, problem.s, problem.P), device, measured)
 
 
-def _published(model: PrintedModel, beside: Mapping[str, Stage]) -> list[str]:
+def _published(model: PrintedModel, stages: Mapping[str, Stage]) -> list[str]:
     """Return lines on the published method, and its times over the model's."""
     lines = ["", "published   limit ms   of it  predicted ms  measured ms     off   over ours"]
-    for name, stage in beside.items():
-        was = f"{1e3 * stage.measured:11.4g}  {stage.off:+6.0%}" if stage.measured else f"{'–':>11s}  {'':6s}"
+    for name, stage in stages.items():
+        columns = f"{1e3 * stage.measured:11.4g}  {stage.off:+6.0%}" if stage.measured else f"{'–':>11s}  {'':6s}"
         ratio = (stage.measured or stage.seconds) / model.phases[name].bound.seconds
         lines.append(
             f"{TITLES[name]:5s} {1e3 * stage.limit:14.4g} {stage.reached.share:7.0%} {1e3 * stage.seconds:13.4g} "
-            f"{was} {ratio:10.3g}x   {stage.reached.source}"
+            f"{columns} {ratio:10.3g}x   {stage.reached.source}"
         )
-    predicted = sum(stage.seconds for stage in beside.values())
-    measured = sum(stage.measured or 0.0 for stage in beside.values())
-    was = f"{1e3 * measured:11.4g}  {predicted / measured - 1:+6.0%}" if measured else f"{'–':>11s}  {'':6s}"
-    lines.append(f"total {'':22s} {1e3 * predicted:13.4g} {was} {(measured or predicted) / model.seconds:10.3g}x")
+    predicted = sum(stage.seconds for stage in stages.values())
+    measured = sum(stage.measured or 0.0 for stage in stages.values())
+    columns = f"{1e3 * measured:11.4g}  {predicted / measured - 1:+6.0%}" if measured else f"{'–':>11s}  {'':6s}"
+    lines.append(f"total {'':22s} {1e3 * predicted:13.4g} {columns} {(measured or predicted) / model.seconds:10.3g}x")
     return [
         *lines,
         "",
@@ -159,11 +159,11 @@ def _published(model: PrintedModel, beside: Mapping[str, Stage]) -> list[str]:
     ]
 
 
-def record(model: PrintedModel, held: Held, beside: Mapping[str, Stage] | None) -> dict[str, Any]:
+def record(model: PrintedModel, usage: Held, stages: Mapping[str, Stage] | None) -> dict[str, Any]:
     """Return the table as data, in seconds, operations and bytes."""
     p, v = model.parameters, model.variants
     by_phase = {name: figures(phase) for name, phase in model.phases.items()}
-    found = {
+    data = {
         "what": "ewald",
         "kernel": p.kernel.name,
         "n": model.n,
@@ -179,11 +179,11 @@ def record(model: PrintedModel, held: Held, beside: Mapping[str, Stage] | None) 
         "phases": by_phase,
         "seconds": model.seconds,
     }
-    for name, (registers, o) in held.items():
+    for name, (registers, o) in usage.items():
         by_phase[name]["occupancy"] = {"registers": registers} | asdict(o)
-    if beside is not None:
-        found["published"] = {
+    if stages is not None:
+        data["published"] = {
             name: {"seconds": s.seconds, "limit": s.limit, "share": s.reached.share, "measured": s.measured}
-            for name, s in beside.items()
+            for name, s in stages.items()
         }
-    return found
+    return data

@@ -35,61 +35,61 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
     ValueError
         If the machine has fewer cores.
     """
-    found = work.times(plan.structure, plan.parameters, plan.dtype, machine, machine.some(units))
-    return {name: phase for name, phase in found.items() if phase.bound.seconds > 0}
+    phases = work.times(plan.structure, plan.parameters, plan.dtype, machine, machine.some(units))
+    return {name: phase for name, phase in phases.items() if phase.bound.seconds > 0}
 
 
-def main(asked: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Print the table of a sum, and write it to a file if asked."""
-    machine, given = Machine.load(asked.device), _given(asked)
-    if asked.ranks is not None:
+    machine, options = Machine.load(args.device), _given(args)
+    if args.ranks is not None:
         from parki.perfmodels.ranks import treecode as over_ranks
 
-        print(over_ranks.text(asked, machine, given))  # noqa: T201
+        print(over_ranks.text(args, machine, options))  # noqa: T201
         return 0
-    plan = _plan(asked, given)
-    phases = predict(plan, machine, asked.threads)
-    print(text(asked, plan, machine, phases))  # noqa: T201
-    if asked.json:
-        writing.write(asked.json, json.dumps(record(asked, plan, machine, phases), indent=1) + "\n")
+    plan = _plan(args, options)
+    phases = predict(plan, machine, args.threads)
+    print(text(args, plan, machine, phases))  # noqa: T201
+    if args.json:
+        writing.write(args.json, json.dumps(record(args, plan, machine, phases), indent=1) + "\n")
     return 0
 
 
-def _given(asked: argparse.Namespace) -> dict[str, Any]:
+def _given(args: argparse.Namespace) -> dict[str, Any]:
     """Return the plan's options among the arguments; refuse options of other models."""
-    for name in ("plot", "rc") if asked.ranks else ("published", "plot", "rc"):
-        if getattr(asked, name):
+    for name in ("plot", "rc") if args.ranks else ("published", "plot", "rc"):
+        if getattr(args, name):
             raise ValueError(f"--{name}: found with treecode, expected with ewald")
-    if asked.ranks and asked.json:
+    if args.ranks and args.json:
         raise ValueError("--json: found with --ranks, expected without")
-    if asked.order:
+    if args.order:
         raise ValueError("--order: found with treecode, expected with fmm")
-    if asked.periodicity not in (None, 0):
-        raise ValueError(f"--periodicity: found {asked.periodicity}, expected 0 with treecode")
-    given = {name: getattr(asked, name) for name in ("tolerance", "theta", "degree", "kappa")}
-    given = {name: value for name, value in given.items() if value is not None}
-    if not {"tolerance", "theta", "degree"} & set(given):
-        given["tolerance"] = TOLERANCE
-    return given
+    if args.periodicity not in (None, 0):
+        raise ValueError(f"--periodicity: found {args.periodicity}, expected 0 with treecode")
+    options = {name: getattr(args, name) for name in ("tolerance", "theta", "degree", "kappa")}
+    options = {name: value for name, value in options.items() if value is not None}
+    if not {"tolerance", "theta", "degree"} & set(options):
+        options["tolerance"] = TOLERANCE
+    return options
 
 
-def _plan(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
-    x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
-    return api.plan(table.kernel(asked), x, x, method=asked.method, execution_space="Serial", **given)
+def _plan(args: argparse.Namespace, options: dict[str, Any]) -> Plan:
+    x = samples.uniform(args.n, seed=1).astype(args.dtype)
+    return api.plan(table.kernel(args), x, x, method=args.method, execution_space="Serial", **options)
 
 
-def text(asked: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> str:
+def text(args: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> str:
     """Return the table as text."""
     evaluations = "  ".join(f"{k.upper()} {n / 1e9:.4g}" for k, n in plan.walltime.pairs.items())
     details = f"{plan.parameters}; far field {plan.parameters.far}; evaluations in G: {evaluations}"
     titled = {name.upper() if len(name) == 2 else name: phase for name, phase in phases.items()}
-    return table.in_free_space(asked, machine, asked.method, details, titled)
+    return table.in_free_space(args, machine, args.method, details, titled)
 
 
-def record(asked: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> dict[str, Any]:
+def record(args: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> dict[str, Any]:
     """Return the table as data, in seconds, operations and bytes."""
     p = plan.parameters
-    return table.settings(asked, machine, "treecode", asked.method) | {
+    return table.settings(args, machine, "treecode", args.method) | {
         "parameters": {"theta": p.theta, "degree": p.degree, "leaf_size": p.leaf_size, "batch_size": p.batch_size},
         "far": p.far,
         "evaluations": dict(plan.walltime.pairs),
