@@ -82,18 +82,18 @@ def run(jobs: Sequence[Job], workers: int) -> list[Path]:
         If a text is refused or an object cannot be stored: the first such error, when all other jobs are done.
     """
     paths = {job.key: cache.find(job.key, job.object) for job in jobs}
-    pending = {job.key: job for job in jobs if paths[job.key] is None}
-    if pending:
-        paths |= _all(pending, workers)
+    misses = {job.key: job for job in jobs if paths[job.key] is None}
+    if misses:
+        paths |= _all(misses, workers)
     return [path for job in jobs if (path := paths[job.key]) is not None]
 
 
-def _all(pending: dict[str, Job], workers: int) -> dict[str, Path]:
-    report = _announce(list(pending.values()))
+def _all(misses: dict[str, Job], workers: int) -> dict[str, Path]:
+    report = _announce(list(misses.values()))
     outcome, stop = "interrupted", threading.Event()
-    pool = ThreadPoolExecutor(min(MOST_COMPILERS, workers, len(pending)), thread_name_prefix=f"{config.NAME}-compile")
+    pool = ThreadPoolExecutor(min(MOST_COMPILERS, workers, len(misses)), thread_name_prefix=f"{config.NAME}-compile")
     try:
-        futures = {key: pool.submit(_locked, job, stop) for key, job in pending.items()}
+        futures = {key: pool.submit(_locked, job, stop) for key, job in misses.items()}
         errors = [error for future in futures.values() if (error := future.exception())]
         outcome = "failed" if errors else "cached"
     finally:
@@ -102,7 +102,7 @@ def _all(pending: dict[str, Job], workers: int) -> dict[str, Path]:
         report(outcome)
     if errors:
         if len(errors) > 1:
-            errors[0].add_note(f"{len(errors) - 1} more of {len(pending)} kernels failed to compile.")
+            errors[0].add_note(f"{len(errors) - 1} more of {len(misses)} kernels failed to compile.")
         raise errors[0]
     return {key: future.result() for key, future in futures.items()}
 

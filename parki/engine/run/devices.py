@@ -228,14 +228,14 @@ def _ask(process: int) -> _Answer:
     reason = _compiler(module) if count else _no_device(module, kind)
     if reason:
         return _Answer((), reason)
-    devices, refused = [], []
+    devices, reasons = [], []
     for index in range(count):
         try:
             device = _describe(module, kind, index)
         except Exception as error:
             device = f"device {index} does not answer ({error})"
-        (refused if isinstance(device, str) else devices).append(device)
-    return _Answer(tuple(devices), "" if devices else f"{'; '.join(refused)}.")
+        (reasons if isinstance(device, str) else devices).append(device)
+    return _Answer(tuple(devices), "" if devices else f"{'; '.join(reasons)}.")
 
 
 def _kind(module: ModuleType) -> str:

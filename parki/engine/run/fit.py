@@ -69,11 +69,11 @@ def scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:
     raise LaunchError(f"{k.name}: '{p.name}' is {v!r}, expected a value of type {p.type}")
 
 
-def overlap(k: ir.KernelTree, arrays: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+def overlap(k: ir.KernelTree, arrays: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
     """Raise LaunchError if a written array overlaps another one, and one of the two has changed."""
     for p in k.params:
         if p.written and p.name in arrays:
-            candidates = arrays if p.name in written else written
+            candidates = arrays if p.name in changes else changes
             for name, b in candidates.items():
                 if name != p.name and shared_memory(arrays[p.name], b):
                     raise LaunchError(f"{k.name}: '{p.name}' is written and overlaps '{name}'")
