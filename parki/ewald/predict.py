@@ -76,18 +76,18 @@ def parts_and_phases(
 
     Parameters are those of `seconds`.
     """
-    found = by_limits(p, v, n, machine, units, crowding)
-    limits = _summed(found)
+    phases = by_limits(p, v, n, machine, units, crowding)
+    limits = _summed(phases)
     if machine.costs is None:
-        return limits, found
+        return limits, phases
     parts = seconds(p, v, n, machine, units, crowding)
     for part, spent in parts.items():
         limit = limits[part]
         for name in PARTS[part]:
-            phase = found[name]
+            phase = phases[name]
             bound = replace(phase.bound, seconds=spent * (phase.bound.seconds / limit))
-            found[name] = replace(phase, bound=bound, share=phase.share * limit / spent)
-    return parts, found
+            phases[name] = replace(phase, bound=bound, share=phase.share * limit / spent)
+    return parts, phases
 
 
 def _summed(limits: dict[str, Phase]) -> dict[str, float]:
@@ -137,11 +137,11 @@ def by_limits(
     p: Parameters, v: Variants, n: tuple[int, int], machine: Machine, units: int, crowding: tuple[float, ...] = ()
 ) -> dict[str, Phase]:
     """Return work and time of each phase: its limit by the roofline over the share of the limit that is reached."""
-    found = {}
-    for name, counted in counts(p, v, n, machine, crowding).items():
+    limits = {}
+    for name, phase_counts in counts(p, v, n, machine, crowding).items():
         share = machine.reached[name] * machine.together(name, units)
-        found[name] = by_limit(counted, machine, p.type_of(name), units, share)
-    return found
+        limits[name] = by_limit(phase_counts, machine, p.type_of(name), units, share)
+    return limits
 
 
 def by_limit(counts: Counts, machine: Machine, dtype: str, units: int, share: float) -> Phase:
@@ -151,8 +151,8 @@ def by_limit(counts: Counts, machine: Machine, dtype: str, units: int, share: fl
         return phase
     rest = roofline.time(replace(counts, atomics=0.0), machine, dtype, units, share)
     atomic = machine.reached["atomics"]
-    alone = roofline.time(Counts(atomics=counts.atomics, launches=counts.launches), machine, dtype, units, atomic)
-    longer, reached = (alone, atomic) if alone.seconds > rest.seconds else (rest, share)
+    atomics = roofline.time(Counts(atomics=counts.atomics, launches=counts.launches), machine, dtype, units, atomic)
+    longer, reached = (atomics, atomic) if atomics.seconds > rest.seconds else (rest, share)
     return Phase(counts, Bound(longer.seconds, longer.by, phase.bound.parts), reached)
 
 
@@ -164,17 +164,17 @@ def counts(
     Strengths are read and results are written in the caller's order.  A GPU's planes go through memory.
     """
     (n_targets, n_sources), (size, far_size), kernel = n, p.itemsizes, p.kernel
-    chosen = of_machine(v, machine, p.dtype)
-    counted = dict(work.modelled(p, chosen, n_targets, n_sources, machine.kind, crowding=crowding).counts)
-    counted["p2p"] += _moved(size * n_sources * (SECTOR * kernel.strengths + 3 + kernel.strengths))
-    counted["g2p"] += _moved(size * n_targets * (SECTOR + 2) * kernel.result)
+    variants = of_machine(v, machine, p.dtype)
+    by_phase = dict(work.modelled(p, variants, n_targets, n_sources, machine.kind, crowding=crowding).counts)
+    by_phase["p2p"] += _moved(size * n_sources * (SECTOR * kernel.strengths + 3 + kernel.strengths))
+    by_phase["g2p"] += _moved(size * n_targets * (SECTOR + 2) * kernel.result)
     if machine.is_gpu:
         mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p)
         lines = work.transform_lines(p, mesh, classes)
         across = sum(length * number for length, number in lines.items()) - math.prod(mesh.box) / 2
         for name, components in (("fft", kernel.spread), ("ifft", kernel.fields)):
-            counted[name] += _moved(4.0 * far_size * components * across)
-    return {name: counted[name] for name in Machine.PHASES}
+            by_phase[name] += _moved(4.0 * far_size * components * across)
+    return {name: by_phase[name] for name in Machine.PHASES}
 
 
 def of_machine(v: Variants, machine: Machine, dtype: str) -> Variants:

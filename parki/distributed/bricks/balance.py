@@ -64,22 +64,22 @@ class Seconds(NamedTuple):
         """Predict sums of some targets and sources on one rank, whose messages take `beta` bytes a second."""
         question, points = predict.modelled(p, *totals)
         costs, machine = prediction.costs(space), prediction.machine_of(space)
-        some, none = (select.phases(question, p.rc, points * on, p.P, costs) for on in (1, 0))
-        speed = {name: predict.speedup(name, machine, spaces.workers(space)) for name in some}
-        transforms = some["transform"] / speed["transform"]
+        phases, base = (select.phases(question, p.rc, points * on, p.P, costs) for on in (1, 0))
+        speed = {name: predict.speedup(name, machine, spaces.workers(space)) for name in phases}
+        transforms = phases["transform"] / speed["transform"]
         rows, single = ALONG_X * transforms, space.pick(APART, 0.0) * transforms
-        touched = sum((some[name] - none[name]) / speed[name] for name in ("spread", "gather"))
+        window_time = sum((phases[name] - base[name]) / speed[name] for name in ("spread", "gather"))
         near = np.array([float(select.near(question, crowd, costs)) for crowd in CROWDS]) / speed["near"]
         level = machine.bandwidth
-        moved = PASSES * p.itemsizes[1] * (p.kernel.spread + p.kernel.fields) * math.prod(p.grid)
-        touched += moved / min(level["dram"] * spaces.workers(space), level["dram_all"])
+        traffic = PASSES * p.itemsizes[1] * (p.kernel.spread + p.kernel.fields) * math.prod(p.grid)
+        window_time += traffic / min(level["dram"] * spaces.workers(space), level["dram_all"])
         handled = costs.target / speed["near"]  # looking up a place takes as long as looking up neighbours
         gather, spread = (
-            float(none[name]) / speed[name] / max(n, 1) + handled / 2
+            float(base[name]) / speed[name] / max(n, 1) + handled / 2
             for name, n in zip(("gather", "spread"), totals, strict=True)
         )
         crowd = float(question.domain.crowd(totals[1], p.rc))
-        rest = (float(rows), float(touched), 1.0 / (beta or BETA), float(single))
+        rest = (float(rows), float(window_time), 1.0 / (beta or BETA), float(single))
         return cls(near, crowd, spread, gather, handled, *rest)
 
 
@@ -96,8 +96,10 @@ def weights(
 def _crowding(comm: Comm, p: Parameters, targets: Array, sources: Array, n: int) -> NDArray[np.float64]:
     """Return the number of sources near each target, relative to sources that fill the box evenly."""
     shape = [int(min(MOST_CELLS, max(1, math.floor(side / p.rc)))) for side in p.box]
-    own = np.bincount(np.ravel_multi_index(tuple(_cells(p, sources, shape)), shape), minlength=math.prod(shape))
-    counts = comm.allreduce(own).reshape(shape).astype(np.float64)
+    local_counts = np.bincount(
+        np.ravel_multi_index(tuple(_cells(p, sources, shape)), shape), minlength=math.prod(shape)
+    )
+    counts = comm.allreduce(local_counts).reshape(shape).astype(np.float64)
     for axis, (m, side) in enumerate(zip(shape, p.box, strict=True)):
         if side < WIDE * m * p.rc:  # the cell is about as wide as the reach of the cutoff
             counts = 0.5 * counts + 0.25 * (np.roll(counts, 1, axis) + np.roll(counts, -1, axis))

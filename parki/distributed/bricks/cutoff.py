@@ -20,7 +20,7 @@ EXCHANGES = 4  # exchanges of margins and lines, there and back; each sends a me
 
 
 def parameters(
-    asked: Question, space: Space, ranks: int, network: Network | None, bits: int | None = None
+    question: Question, space: Space, ranks: int, network: Network | None, bits: int | None = None
 ) -> tuple[Parameters, int]:
     """Return the parameters that are predicted to take the least time on a network, those of one rank without one.
 
@@ -30,33 +30,37 @@ def parameters(
     bits : int
         Bits of a far-field number in messages: by default on a network as few as the tolerance allows.
     """
-    first = choose.parameters(asked)
-    if network is None or asked.rc is not None or asked.cell_size is not None:
+    first = choose.parameters(question)
+    if network is None or question.rc is not None or question.cell_size is not None:
         return first, wire.at_most(bits or 64, first.far)
-    bits = wire.at_most(bits or enough(asked), first.far)
-    tries = [first, *(choose.parameters(replace(asked, rc=rc)) for rc in longer(first))]
-    return min(tries, key=lambda p: seconds(p, asked, space, ranks, network, bits)), bits
+    bits = wire.at_most(bits or enough(question), first.far)
+    tries = [first, *(choose.parameters(replace(question, rc=rc)) for rc in longer(first))]
+    return min(tries, key=lambda p: seconds(p, question, space, ranks, network, bits)), bits
 
 
-def enough(asked: Question) -> int:
+def enough(question: Question) -> int:
     """Return the bits of a number in messages whose rounding is far below the tolerance."""
-    error = choose.far_error(asked)
-    return next((bits for bits, least in LEAST.items() if error >= least), 64)
+    error = choose.far_error(question)
+    return next((bits for bits, bound in LEAST.items() if error >= bound), 64)
 
 
 def longer(p: Parameters) -> list[float]:
     """Return cutoffs that are longer, up to the longest worth having."""
-    most = params.most_cutoff(p.box, p.periodicity)
-    return sorted({min(p.rc * factor, most) for factor in LONGER})
+    limit = params.most_cutoff(p.box, p.periodicity)
+    return sorted({min(p.rc * factor, limit) for factor in LONGER})
 
 
-def seconds(p: Parameters, asked: Question, space: Space, ranks: int, network: Network, bits: int = 64) -> float:
+def seconds(p: Parameters, question: Question, space: Space, ranks: int, network: Network, bits: int = 64) -> float:
     """Predict the time of a call on evenly spread points by costs; the near field hides exchanges of the grid."""
-    counts = asked.n_targets, asked.n_sources
-    parts, n = predict.as_chosen(p, counts, space, asked.crowding), max(counts)
+    counts = question.n_targets, question.n_sources
+    parts, n = predict.as_chosen(p, counts, space, question.crowding), max(counts)
     shape = division.shape(p, ranks, n)
-    sent = volumes.by_formula(p, shape, n, asked.rhs, bits)
+    traffic = volumes.by_formula(p, shape, n, question.rhs, bits)
     count = shape[0] * shape[1]
-    exchanged = network.seconds(EXCHANGES * count, sent.ghost_grid + sent.exchange)
+    exchanged = network.seconds(EXCHANGES * count, traffic.ghost_grid + traffic.exchange)
     near = parts["near"] / count
-    return sum(parts.values()) / count + max(0.0, exchanged - near) + network.seconds(0, sent.sort + sent.ghost_source)
+    return (
+        sum(parts.values()) / count
+        + max(0.0, exchanged - near)
+        + network.seconds(0, traffic.sort + traffic.ghost_source)
+    )

@@ -129,12 +129,12 @@ def modelled(
               for side, w, n in zip(p.box, grid.widths, grid.shape, strict=True)]  # fmt: skip
     total = np.concatenate([[0.0], np.cumsum(inside[2])])
 
-    def below(x: Array, y: Array, d: Array) -> Array:
+    def sources_below(x: Array, y: Array, d: Array) -> Array:
         n = grid.shape[2]
         return sources_of_cell * inside[0][x] * inside[1][y] * (d // n * total[-1] + total[d % n])
 
     sample = BatchSample(size, _bounds(points), points, n_targets / float(size.sum()))
-    near_sums = _met(p, sample, grid, below, n_targets, n_sources)
+    near_sums = _met(p, sample, grid, sources_below, n_targets, n_sources)
     size, points = _uniform(p, grid, denser * n_sources, spread.RUN)
     bound = _bounds(points)
     extent = (bound[:, 3:] - bound[:, :3]).mean(axis=0) / p.h
@@ -146,7 +146,7 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
     """Count all phases, from the pairs that batches meet."""
     spread, result, fields = p.kernel.spread, p.kernel.result, p.kernel.fields
     mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p, not real)
-    points, touched = math.prod(mesh.box), math.prod(mesh.extent)
+    points, extent_points = math.prod(mesh.box), math.prod(mesh.extent)
     modes = sum(len(c.modes) * c.rows * c.length for c in classes)
     transforms = transform_lines(p, mesh, classes)
     lines = sum(len(c.modes) for c in classes) * mesh.box[1] * mesh.box[2]
@@ -156,7 +156,7 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
     taps = near.n_sources * p.P**3
     mop = {
         "p2p": wide * (source + target),
-        "p2g": wide * row * taps + spread * touched if v.p2g == "GRID" else wide * source + 2 * spread * taps,
+        "p2g": wide * row * taps + spread * extent_points if v.p2g == "GRID" else wide * source + 2 * spread * taps,
         "fft": spread * (2 * points + 2 * lines + 2 * modes),
         "cnv": (spread + fields) * 2 * modes,
         "ifft": fields * (2 * points + (2 if real else 1) * lines + 2 * modes),
@@ -164,18 +164,20 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
     }
     mop = {name: far_size * n for name, n in mop.items()}
     widths = tuple(w / h for w, h in zip(grid.widths, p.h, strict=True))
-    onto = Spreading(near.n_sources, wide * row, spread, p.P, touched, widths, far_size)
-    off = Spreading(near.n_targets, 3 * wide + result, fields, p.P, touched, widths, far_size)
+    spreading = Spreading(near.n_sources, wide * row, spread, p.P, extent_points, widths, far_size)
+    gathering = Spreading(near.n_targets, 3 * wide + result, fields, p.P, extent_points, widths, far_size)
     in_far = replace(v, lanes=wide * v.lanes) if kind == "host" else v
     length = modes / max(sum(len(c.modes) * c.rows for c in classes), 1)
-    margins = Counts({}, dict.fromkeys(("l1", "l2", "dram"), 2.0 * far_size * fields * (touched - points)), launches=2)
+    margins = Counts(
+        {}, dict.fromkeys(("l1", "l2", "dram"), 2.0 * far_size * fields * (extent_points - points)), launches=2
+    )
     phases = {
         "p2p": _near(p, v, near, kind),
-        "p2g": _spread(p, in_far, onto, grid, mesh, runs, kind) + _folded(onto, p.periodicity > 0),
+        "p2g": _spread(p, in_far, spreading, grid, mesh, runs, kind) + _folded(spreading, p.periodicity > 0),
         "fft": fft.counts(transforms, mop["fft"] / spread, spread, 1 + 2 * len(classes)),
         "cnv": _convolve(p, modes, length, len(classes), kind, real),
         "ifft": fft.counts(transforms, mop["ifft"] / fields, fields, 1 + 2 * len(classes)) + margins,
-        "g2p": _gather(p, in_far, off, grid, kind),
+        "g2p": _gather(p, in_far, gathering, grid, kind),
     }
     flop = {name: round(counts.flops) for name, counts in phases.items()}
     return Work(flop, mop, round(near.looked_at), spread * points, phases)
@@ -197,11 +199,11 @@ def _text(unit: engine.Workunit, t: Trips, lanes: int, kind: str) -> Totals:
 
 def _near(p: Parameters, v: Variants, n: Near, kind: str) -> Counts:
     unit, row, result = near.near_kernel(p, v, 1, p.skew is not None), 3 + p.kernel.strengths, p.kernel.result
-    useful, done = (
-        _text(unit, loop_counts.near(v.p2p, n, row, result, v.targets, v.lanes, whole), v.lanes, kind)
-        for whole in (False, True)
+    useful, lane_totals = (
+        _text(unit, loop_counts.near(v.p2p, n, row, result, v.targets, v.lanes, all_lanes), v.lanes, kind)
+        for all_lanes in (False, True)
     )
-    return p2p.counts(useful, done, n, row, result, p.itemsizes[0], kind != "host")
+    return p2p.counts(useful, lane_totals, n, row, result, p.itemsizes[0], kind != "host")
 
 
 def _spread(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh, runs: Runs, kind: str) -> Counts:
@@ -260,36 +262,38 @@ def pairs(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
 def meets(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells) -> Near:
     """Count the cells, sources and pairs that the batches of targets meet: see the module."""
     batch, bound = targets.batches(v.targets)
-    many = len(batch)
-    step = -(-many // SAMPLE) or 1
+    number = len(batch)
+    step = -(-number // SAMPLE) or 1
     batch, bound = to_host(batch)[::step].astype(np.int64), to_host(bound)[::step].astype(float)
     size = batch[:, 1] - batch[:, 0]
     begin = to_host(sources.begin).astype(np.int64)
     _, n1, n2 = sources.grid.shape
 
-    def below(x: Array, y: Array, d: Array) -> Array:
+    def sources_below(x: Array, y: Array, d: Array) -> Array:
         row = (x * n1 + y) * n2
         return d // n2 * (begin[row + n2] - begin[row]) + begin[row + d % n2] - begin[row]
 
-    some = slice(None, None, -(-len(batch) // DRAWN) or 1)
-    at = np.minimum(batch[some, :1] + np.arange(v.targets), batch[some, 1:] - 1)
-    drawn = module_of(targets.points).asarray(at.ravel())
-    points = to_host(targets.points[:, drawn]).T.astype(float).reshape(*at.shape, 3)
+    stride = slice(None, None, -(-len(batch) // DRAWN) or 1)
+    indices = np.minimum(batch[stride, :1] + np.arange(v.targets), batch[stride, 1:] - 1)
+    selection = module_of(targets.points).asarray(indices.ravel())
+    points = to_host(targets.points[:, selection]).T.astype(float).reshape(*indices.shape, 3)
     sample = BatchSample(size, bound, points, targets.n / max(int(size.sum()), 1))
-    return _met(p, sample, sources.grid, below, targets.n, sources.n)
+    return _met(p, sample, sources.grid, sources_below, targets.n, sources.n)
 
 
-def _met(p: Parameters, sample: BatchSample, grid: CellGrid, below: Callable, n_targets: int, n_sources: int) -> Near:
+def _met(
+    p: Parameters, sample: BatchSample, grid: CellGrid, sources_below: Callable, n_targets: int, n_sources: int
+) -> Near:
     """Sum the sources and cells that a sample of batches meets, scaled to all batches."""
     size, bound, points = sample.size, sample.bound, sample.points
-    rows, columns, runs, tiles, cells, sources = _reached(p.rc, bound, grid, below)
+    rows, columns, runs, tiles, cells, sources = _reached(p.rc, bound, grid, sources_below)
     ball, volume = 4 / 3 * math.pi * p.rc**3, math.prod(grid.widths) * np.maximum(cells, 1)
-    some, boxes = _bounds(points), _around(p.rc, bound)
-    around = boxes * (_near_one(p.rc, points, some) / _around(p.rc, some).sum() if len(some) else 1.0)
-    within, listed, boxed = (np.minimum(part / volume, 1.0) for part in (ball, around, boxes))
-    sums = [len(bound), *(counts.sum() for counts in (rows, columns, runs, tiles, sources)), sources @ listed]
-    pairs = size @ sources, (size * sources) @ within
-    return Near(n_targets, n_sources, *(sample.scale * float(x) for x in (*sums, *pairs, sources @ boxed)))
+    bounds, boxes = _bounds(points), _around(p.rc, bound)
+    near_volume = boxes * (_near_one(p.rc, points, bounds) / _around(p.rc, bounds).sum() if len(bounds) else 1.0)
+    ball_share, list_share, box_share = (np.minimum(part / volume, 1.0) for part in (ball, near_volume, boxes))
+    sums = [len(bound), *(counts.sum() for counts in (rows, columns, runs, tiles, sources)), sources @ list_share]
+    pairs = size @ sources, (size * sources) @ ball_share
+    return Near(n_targets, n_sources, *(sample.scale * float(x) for x in (*sums, *pairs, sources @ box_share)))
 
 
 def _bounds(points: Array) -> Array:
@@ -307,15 +311,15 @@ def _near_one(rc: float, points: Array, bound: Array) -> float:
     """Estimate the volume within rc of at least one point of a batch, summed over batches, from random places."""
     low, wide = bound[:, None, :3] - rc, (bound[:, 3:] - bound[:, :3] + 2 * rc)[:, None]
     places = low + wide * np.random.default_rng(0).random((len(points), PLACES, 3))
-    apart = places[:, :, None] - points[:, None]
-    hit = (np.einsum("bijk,bijk->bij", apart, apart) < rc**2).any(axis=2)
+    offsets = places[:, :, None] - points[:, None]
+    hit = (np.einsum("bijk,bijk->bij", offsets, offsets) < rc**2).any(axis=2)
     return float(hit.mean(axis=1) @ wide[:, 0].prod(axis=1))
 
 
-def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[Array, ...]:
+def _reached(rc: float, bound: Array, grid: CellGrid, sources_below: Callable) -> tuple[Array, ...]:
     """Count for each batch columns, columns within reach, runs, SM tiles, cells with images, and sources.
 
-    ``below(x, y, d)`` is the number of sources of a column below cell d, from its lowest cell in the box.
+    ``sources_below(x, y, d)`` is the number of sources of a column below cell d, from its lowest cell in the box.
     """
     n0, n1, n2 = grid.shape
     first, left, ends = [], np.full((len(bound), 1, 1), rc**2), []
@@ -332,25 +336,25 @@ def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[
     lo, hi, h = bound[:, 2, None, None], bound[:, 5, None, None], grid.widths[2]
     low, end = np.floor((lo - reach) / h).astype(int), np.floor((hi + reach) / h).astype(int) + 1
     x, y, hit = first[0] % n0, first[1] % n1, left > 0.0
-    sources = np.where(hit, below(x, y, end) - below(x, y, low), 0)
+    sources = np.where(hit, sources_below(x, y, end) - sources_below(x, y, low), 0)
     runs = np.where(hit, (end - 1) // n2 - low // n2 + 1, 0)
     tiles = np.ceil(sources / kernel_constant("p2p", "TILE")) + np.where(sources > 0, runs - 1, 0)
     cells = np.where(hit, end - low, 0)
-    summed = (a.sum(axis=(1, 2)) for a in (hit, runs, tiles, cells, sources))
-    return ends[0] * ends[1], *summed
+    sums = (a.sum(axis=(1, 2)) for a in (hit, runs, tiles, cells, sources))
+    return ends[0] * ends[1], *sums
 
 
 def _uniform(p: Parameters, grid: CellGrid, n: float, size: int) -> tuple[Array, Array]:
     """Draw some runs of at most `size` of n uniform points; return their sizes and points (runs, size, 3)."""
     (w0, w1, _), box, rng = grid.widths, np.array(p.box), np.random.default_rng(0)
-    each = n / math.prod(round(side / w) for side, w in zip(p.box[:2], (w0, w1), strict=True))
-    numbers = rng.poisson(each / grid.cuts, COLUMNS)
+    column_mean = n / math.prod(round(side / w) for side, w in zip(p.box[:2], (w0, w1), strict=True))
+    numbers = rng.poisson(column_mean / grid.cuts, COLUMNS)
     last = numbers[numbers % size > 0] % size
     sizes = np.concatenate([last, np.full((numbers // size).sum(), size)]) if numbers.any() else np.ones(1, int)
     sizes = sizes[np.linspace(0, len(sizes) - 1, DRAWN).round().astype(int)]
-    along = box[2] * np.minimum((sizes + 1) / max(each, 1e-9), 1.0)  # size - 1 mean distances between the ends
-    wide = np.stack([np.full(DRAWN, w0), np.full(DRAWN, w1), along], axis=1)
+    length = box[2] * np.minimum((sizes + 1) / max(column_mean, 1e-9), 1.0)  # size - 1 mean distances between the ends
+    wide = np.stack([np.full(DRAWN, w0), np.full(DRAWN, w1), length], axis=1)
     columns = np.floor(rng.random((DRAWN, 2)) * box[:2] / wide[:, :2]) * wide[:, :2]
-    low = np.concatenate([columns, rng.random((DRAWN, 1)) * (box[2] - along[:, None])], axis=1)
+    low = np.concatenate([columns, rng.random((DRAWN, 1)) * (box[2] - length[:, None])], axis=1)
     points = low[:, None] + wide[:, None] * rng.random((DRAWN, size, 3))
     return sizes, np.where((np.arange(size) < sizes[:, None])[..., None], points, points[:, :1])
