@@ -88,11 +88,11 @@ class Domain:
         reach = math.log(1 / self.tolerance) + 3
         flat = [np.maximum((side + diagonal) / h, m) for side, m in zip(self.box, e, strict=True)]
         if self.periodicity == 0:
-            along, planes = flat[0], flat[0] / SIGMA
+            length, planes = flat[0], flat[0] / SIGMA
             lines_across, area = planes * flat[2], planes * flat[1] * flat[2]
             rows = e[1]
         else:
-            along, planes = grid[0] * 1.0, grid[0] / (2 * SIGMA)
+            length, planes = grid[0] * 1.0, grid[0] / (2 * SIGMA)
             harmonic = np.log(np.maximum(planes, 1.0)) + 0.58
             a = reach * self.box[0] / (2 * np.pi) / h
             l1, l2 = self.box[1] / h, self.box[2] / h
@@ -102,8 +102,8 @@ class Domain:
                 rows = e[1]
             else:
                 area, rows = lines_across * grid[1], grid[1]
-        lines = along * e[1] * e[2] + rows * lines_across + CIRCLE / SIGMA * area
-        return lines / (1 + 1 / SIGMA + CIRCLE / SIGMA**2), along * e[1] * e[2] + 0.25 * area
+        lines = length * e[1] * e[2] + rows * lines_across + CIRCLE / SIGMA * area
+        return lines / (1 + 1 / SIGMA + CIRCLE / SIGMA**2), length * e[1] * e[2] + 0.25 * area
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def rooflines(args: argparse.Namespace, space: Space) -> list[Row]:
 def _of_ewald(args: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
     problems = [ModelProblem(kernel, 1, args.tolerance) for kernel in KERNELS]
     sums = [made(problem, args.n, space) for problem in problems]
-    turns([partial(timed_plan.once, whole=False) for timed_plan in sums], args.repeat)
+    turns([partial(timed_plan.once, sorting=False) for timed_plan in sums], args.repeat)
     rows: list[Row] = []
     for problem, timed_plan in zip(problems, sums, strict=True):
         plan, points = timed_plan.plan, timed_plan.plan.structure.points

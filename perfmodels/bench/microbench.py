@@ -204,8 +204,8 @@ def _aligned(size: int, dtype: str) -> np.ndarray:
     return array[offset : offset + size]
 
 
-def _call(function: ctypes._CFuncPtr, which: int, data: np.ndarray, *counts: int) -> Callable[[int], None]:
-    return lambda turns: handwritten.call(function, which, turns, data, *counts)
+def _call(function: ctypes._CFuncPtr, index: int, data: np.ndarray, *counts: int) -> Callable[[int], None]:
+    return lambda turns: handwritten.call(function, index, turns, data, *counts)
 
 
 def together(runs: list[Callable[[int], None]], turns: int) -> None:

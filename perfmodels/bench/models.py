@@ -84,14 +84,14 @@ class TimedPlan:
     clock: Callable[[], float]
     runs: list[dict[str, float]] = field(default_factory=list)
 
-    def once(self, whole: bool = True) -> float:
-        """Run once more and return the seconds of all phases, with packing and sorting back if `whole`."""
+    def once(self, sorting: bool = True) -> float:
+        """Run once more and return the seconds of all phases, with packing and sorting back if `sorting`."""
         times, (dens, *normals) = PhaseTimes(TITLES, clock=self.clock), self.given
         out = np.empty((1, self.plan.kernel.result, self.plan.n_targets), self.plan.dtype)
         arguments = dens.reshape(1, -1, dens.shape[-1]), *(normals or [None])
         self.plan.sums[1].run(*arguments, out, times)
         seconds = {phase: times.time[phase] for phase in Machine.PHASES}
-        if not whole:
+        if not sorting:
             seconds |= {phase: seconds[phase] - times.time[f"{phase}.sort"] for phase in ("p2p", "p2g", "g2p")}
         self.runs.append(seconds)
         return sum(seconds.values())

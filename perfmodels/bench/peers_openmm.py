@@ -239,16 +239,17 @@ def configurations(openmm: ModuleType, box: Water, exact: Found, space: Space) -
         points = [x.astype(dtype) for x in paths]
         for tolerance in TOLERANCES[precision]:
             step, parameters = parki_step(box, tolerance, space, dtype), f"tolerance {tolerance:.1e}"
-            off = errors(step(points[0]), exact)
-            yield Configuration("parki", precision, parameters, tolerance, step, points, *off)
+            deviations = errors(step(points[0]), exact)
+            yield Configuration("parki", precision, parameters, tolerance, step, points, *deviations)
     points = [np.ascontiguousarray(x.T) for x in paths]
     for platform, choices in SWEEPS.items():
         precision, steps = ("single", STEPS) if platform == "CPU" else ("double", 2)
         for cutoff, error_tolerance, grid in choices:
             step, sizes = openmm_step(openmm, box, platform, error_tolerance, cutoff, grid, threads=workers(space))
-            parameters, off = f"cutoff {cutoff} nm, {error_tolerance:g}, grid {sizes}", errors(step(points[0]), exact)
+            parameters = f"cutoff {cutoff} nm, {error_tolerance:g}, grid {sizes}"
+            deviations = errors(step(points[0]), exact)
             yield Configuration(
-                f"OpenMM {platform}", precision, parameters, error_tolerance, step, points[:steps], *off
+                f"OpenMM {platform}", precision, parameters, error_tolerance, step, points[:steps], *deviations
             )
 
 

@@ -53,13 +53,13 @@ class Near:
 
 
 def counts(
-    useful: TextTotals, done: TextTotals, near: Near, row: int, result: int, itemsize: int, device: bool = False
+    useful: TextTotals, lane_totals: TextTotals, near: Near, row: int, result: int, itemsize: int, device: bool = False
 ) -> Counts:
     """Count the work of one near field.
 
     Parameters
     ----------
-    useful, done
+    useful, lane_totals
         Totals of the kernel's text: for pairs within rc and targets that exist; and for all lanes of the vectors that
         have one of either.
     near
@@ -72,7 +72,7 @@ def counts(
         Whether scratch is apart from memory.
     """
     ends = itemsize * near.n_targets * (3 + result)
-    amount, all_lanes = sum(useful.operations.values()), sum(done.operations.values())
+    amount, all_lanes = sum(useful.operations.values()), sum(lane_totals.operations.values())
     return Counts(
         operations=useful.operations,
         bytes=levels(useful, itemsize * row * near.met + ends, itemsize * row * near.n_sources + ends, device),

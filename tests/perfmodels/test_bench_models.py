@@ -83,7 +83,7 @@ def test_a_sum_is_the_plans_and_counts_its_phases():
     ticks = iter(range(100))
     timed = replace(it, clock=lambda: next(ticks))
     assert timed.once() == sum(timed.runs[0].values())
-    assert timed.once(whole=False) < timed.runs[0]["p2p"] + sum(timed.runs[1].values())
+    assert timed.once(sorting=False) < timed.runs[0]["p2p"] + sum(timed.runs[1].values())
     assert [timed.runs[k]["p2p"] for k in (0, 1)] == [3, 1]  # with both steps of packing, and without
     assert timed.times(("p2p", "p2g")) == [timed.runs[1]["p2p"] + timed.runs[1]["p2g"]]
     plan, (dens, normals) = it.plan, it.given
