@@ -4,6 +4,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from parki import flows
+
 
 @dataclass(frozen=True)
 class Dimensions:
@@ -49,9 +51,7 @@ _PAIRS = {
     "pair/yukawa": _SCREENED,
     "pair/stokeslet": _INVERSE,
     "pair/stresslet": _SQUARE,
-    "pair/stresslet_tensor": _SQUARE,
     "pair/stokes_comb": Dimensions(result=(-1,), dens=(0,) * 3 + (-1,) * 3),
-    "pair/stokes_comb_tensor": Dimensions(result=(-1,), dens=(0,) * 3 + (-1,) * 6),
     "pair/stokes_pressure": _SQUARE,
     "pair/stokes_grad": _SQUARE,
     "pair/rotlet": _SQUARE,
@@ -74,6 +74,9 @@ _RADIAL = {
 
 def of(pair: Hashable, slots: Mapping[str, Any]) -> Dimensions | None:
     """Return the powers of length of a pair function of parki with these slots; None for any other."""
+    if pair == flows.PAIR:
+        sphere = (1,) if slots.get("SPHERE") else ()
+        return Dimensions(sphere, flows.powers(flows.RESULTS, slots), flows.powers(flows.SOURCES, slots))
     if pair != "pair/radial":
         return _PAIRS.get(pair) if isinstance(pair, str) else None
     dimensions = _RADIAL.get(slots.get("radial", "radial/coulomb"))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from parki import charges, counts, dimensions
+from parki import charges, counts, dimensions, flows
 from parki.arrays import Array
 from parki.dimensions import Dimensions
 from parki.docstrings import FREE_SUM
@@ -260,7 +260,7 @@ class Pair:
         if self.pair not in _LINEAR:
             names = " and ".join(name for name, pair in PAIRS.items() if pair.normals and name == pair.name)
             raise ValueError(f"{self} has normals and no form that is linear in its sources; only {names} have one.")
-        return _LINEAR[self.pair], charges.tensors
+        return Pair(self.name, **flows.of(*_LINEAR[self.pair], "VELOCITY")), charges.tensors
 
     def __str__(self) -> str:
         return self.alias or self.name
@@ -314,9 +314,9 @@ PAIRS: dict[str, Pair] = {
 for _alias, _named in (("coulomb", LAPLACE), ("stokeslet", STOKES_SL), ("stresslet", STOKES_DL)):
     PAIRS[_alias] = replace(_named, alias=_alias)
 
-_ONE_WAY = {"pair/stresslet", "pair/stresslet_tensor", "pair/stokes_comb", "pair/stokes_comb_tensor"}
+_ONE_WAY = {"pair/stresslet", "pair/stokes_comb"}
 _RADIAL = {"pair/laplace": "radial/coulomb", "pair/yukawa": "radial/yukawa", "pair/radial": "radial/coulomb"}
-_LINEAR = {p: _pair(f"{p}_tensor".removeprefix("pair/"), f"{p}_tensor") for p in (STOKES_DL.pair, STOKES_COMB.pair)}
+_LINEAR = {STOKES_DL.pair: ("TENSOR",), STOKES_COMB.pair: ("FORCE", "TENSOR")}  # parts of a flow
 
 #: A kernel as calls take it; at run time also text that is an absolute path or ends in ``.py``.
 KernelLike = KernelName | os.PathLike[str] | Callable[..., None] | Pair

@@ -39,6 +39,12 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
     w3: real = w2 * w
     g: real = 0.0  # factor of r
     p: real = 0.0
+    if TENSOR:
+        tx: real = dx * s[S] + dy * s[S + 1] + dz * s[S + 2]
+        ty: real = dx * s[S + 1] + dy * s[S + 3] + dz * s[S + 4]
+        tz: real = dx * s[S + 2] + dy * s[S + 4] + dz * s[S + 5]
+        g = -6.0 * (w3 * w2) * (dx * tx + dy * ty + dz * tz)
+        p = 4.0 * (w3 * (s[S] + s[S + 3] + s[S + 5])) + 2.0 * g
     if FLOW:
         g += s[C] * w3
     if FORCE:
@@ -59,13 +65,6 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
         u[0] += w3 * (s[T + 1] * dz - s[T + 2] * dy)
         u[1] += w3 * (s[T + 2] * dx - s[T] * dz)
         u[2] += w3 * (s[T] * dy - s[T + 1] * dx)
-    if TENSOR:
-        tx: real = dx * s[S] + dy * s[S + 1] + dz * s[S + 2]
-        ty: real = dx * s[S + 1] + dy * s[S + 3] + dz * s[S + 4]
-        tz: real = dx * s[S + 2] + dy * s[S + 4] + dz * s[S + 5]
-        d: real = w3 * w2 * (dx * tx + dy * ty + dz * tz)
-        g -= 6.0 * d
-        p += 4.0 * (w3 * (s[S] + s[S + 3] + s[S + 5])) - 12.0 * d
     if VELOCITY:
         u[0] += g * dx
         u[1] += g * dy

@@ -8,11 +8,12 @@ double layer has a flux that forces do not have, and forces normal to a surface 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parki import engine, pairs
+from parki import engine, flows, pairs
 from parki.engine import RangePolicy, Workunit
 from parki.fmm import symmetry
 from parki.pairs import LAPLACE, Charges, Pair
@@ -198,27 +199,18 @@ def _masks(pair: Pair) -> symmetry.Masks | None:
     return symmetry.parities(lambda r: block(pair, r))
 
 
-def _flow(dens: int, result: int, base: Pair | None = None, **switches: bool) -> Pair:
+def _flow(*parts: str, **keywords: Any) -> Pair:
     """Return a pair of `pair/stokes_flow` with these parts, and no others."""
-    all_off = dict.fromkeys(("FORCE", "FLOW", "VELOCITY", "PRESSURE"), False)
-    keywords = {} if base is None else {"names": base.names, "parameters": base.parameters}
-    slots = tuple((all_off | switches).items())
-    return Pair("stokes_flow", dens, result, "pair/stokes_flow", slots=slots, smooth=True, **keywords)
+    return Pair("stokes_flow", **flows.of(*parts), **keywords)
 
 
-_BOTH = {"VELOCITY": True, "PRESSURE": True}
-_POINTS = {"FORCE": True, "FLOW": True}
-# Parts of sources in a Stokes flow, numbers per source, and parts of the result.
-_STOKES: dict[str, tuple[dict[str, bool], int, dict[str, bool]]] = {
-    "pair/stokeslet": ({"FORCE": True}, 3, {"VELOCITY": True}),
-    "pair/stresslet": ({"TENSOR": True}, 6, {"VELOCITY": True}),
-    "pair/stresslet_tensor": ({"TENSOR": True}, 6, {"VELOCITY": True}),
-    "pair/stokes_comb": ({"FORCE": True, "TENSOR": True}, 9, {"VELOCITY": True}),
-    "pair/stokes_comb_tensor": ({"FORCE": True, "TENSOR": True}, 9, {"VELOCITY": True}),
-    "pair/stokes_pressure": ({"FORCE": True}, 3, {"PRESSURE": True}),
-    "pair/stokes_grad": ({"FORCE": True}, 3, {"GRADIENT": True}),
-    "pair/rotlet": ({"TORQUE": True}, 3, {"VELOCITY": True}),
-    "pair/rpy": ({"FORCE": True, "SPHERE": True}, 3, {"VELOCITY": True}),
+# Parts of `pair/stokes_flow`, that of the result last, with the field of another pair file away from its sources.
+_STOKES: dict[Any, tuple[str, ...]] = {
+    "pair/stokeslet": ("FORCE", "VELOCITY"),
+    "pair/stokes_pressure": ("FORCE", "PRESSURE"),
+    "pair/stokes_grad": ("FORCE", "GRADIENT"),
+    "pair/rotlet": ("TORQUE", "VELOCITY"),
+    "pair/rpy": ("FORCE", "SPHERE", "VELOCITY"),
 }
 _RADIAL = {"radial/coulomb": LAPLACE, "radial/yukawa": pairs.PAIRS["yukawa"]}
 
@@ -232,15 +224,8 @@ def find(pair: Pair) -> Representation:
         For a kernel whose fields no sources on a surface can make, and for a caller's kernel that is not linear.
     """
     linear, charges = pair.linear()
-    if linear.pair in _STOKES:
-        source_slots, n_strengths, target_slots = _STOKES[linear.pair]
-        field_pair = _flow(4, 4, **_POINTS, **_BOTH)
-        source = _flow(n_strengths, 4, linear if "SPHERE" in source_slots else None, **source_slots, **_BOTH)
-        target = _flow(4, linear.result, **_POINTS, **target_slots)
-        a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
-        return Representation(
-            linear, charges, field_pair, field_pair, source, target, a, b, separation=linear.separation()
-        )
+    if linear.pair == flows.PAIR or linear.pair in _STOKES:
+        return _stokes(linear, charges)
     if not linear.ours:
         powers = exponents(linear) or (None, None)
         return Representation(linear, charges, linear, linear, linear, linear, *powers)
@@ -264,3 +249,13 @@ def find(pair: Pair) -> Representation:
         f"kernel is {pair}: no sources on a surface around a box make the field of any source inside; "
         "expected another kernel, or expansions by parki.fmm.chebyshev, which take this one."
     )
+
+
+def _stokes(linear: Pair, charges: Charges) -> Representation:
+    """Return the representation of a Stokes flow, by forces and point flows that make its velocity and pressure."""
+    *sources, result = flows.parts(dict(linear.slots)) if linear.pair == flows.PAIR else _STOKES[linear.pair]
+    field_pair = _flow("FORCE", "FLOW", "VELOCITY", "PRESSURE")
+    source = _flow(*sources, "VELOCITY", "PRESSURE", names=linear.names, parameters=linear.parameters)
+    target = _flow("FORCE", "FLOW", result)
+    a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
+    return Representation(linear, charges, field_pair, field_pair, source, target, a, b, separation=linear.separation())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki import engine
+from parki import engine, flows
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.run import spaces
 from parki.proxies import THREADS, WARPS
@@ -20,7 +20,11 @@ pytestmark = pytest.mark.portability
 
 DTYPES = ("float64", "float32")
 YUKAWA = {"pair": "pair/radial", "radial": "radial/yukawa", "VALUE": True, "GRADIENT": True}
-TENSOR = {"pair": "pair/stokes_comb_tensor"}
+FLOWS = {
+    name: {"pair": flows.PAIR, **dict(flows.of(*parts, "VELOCITY")["slots"])}
+    for name, parts in {"stresslet_tensor": ["TENSOR"], "stokes_comb_tensor": ["FORCE", "TENSOR"]}.items()
+}
+TENSOR = FLOWS["stokes_comb_tensor"]
 M, MOST = 3, 4  # proxy points per direction, and the rows of the tables
 SLOTS = {
     "piece_bounds": [{}],
@@ -37,7 +41,7 @@ SLOTS = {
 FIRST = ("ranges", "grids")  # their second specialisations run with the slow tests
 BOTH = ("VALUE", "GRADIENT")
 PAIRS = {name: {"pair": "pair/radial", "radial": f"radial/{name}"} | dict.fromkeys(BOTH, True) for name in RADIAL}
-PAIRS |= {name: {"pair": f"pair/{name}"} for name in VECTOR if name != "yukawa"}
+PAIRS |= {name: {"pair": f"pair/{name}"} for name in VECTOR if name != "yukawa"} | FLOWS
 PAIRS["screened"] = {"pair": "pair/yukawa"}
 QUICK = ("regularised_yukawa", "thin_plate", "rotlet", "stokes_comb_tensor")  # the others run with the slow tests
 SINGLE = ("oscillatory", "rpy")  # in both precisions by default
@@ -90,7 +94,7 @@ def test_every_pair_function_is_here(root):
     }
     assert files["radial"] == set(RADIAL)
     periodic = {"laplace", "stokeslet", "stresslet", "stokes_comb"}  # in test_portability.py
-    assert files["pair"] == {"radial", *VECTOR, *periodic}
+    assert files["pair"] == {"radial", *VECTOR, *periodic} - {*FLOWS}
 
 
 # Trees -------------------------------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ def _groups() -> list[int]:
         if kinds in ("", "pids"):
             top = Path("/sys/fs/cgroup") / kinds
             folder = top / path.lstrip("/")
-            limits += [_number(above / "pids.max") for above in (folder, *folder.parents) if above.is_relative_to(top)]
+            groups = [group for group in (folder, *folder.parents) if group.is_relative_to(top)]
+            limits += [_number(group / "pids.max") for group in groups]
     return [limit for limit in limits if limit is not None]
 
 
