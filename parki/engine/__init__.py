@@ -39,6 +39,7 @@ from parki.engine.run import devices as devices
 from parki.engine.run import spaces as spaces
 from parki.engine.run.ahead import Wanted as Wanted
 from parki.engine.run.ahead import compile_all, compile_for
+from parki.engine.run.fit import Fixed
 from parki.engine.run.fit import taken as launchable  # noqa: F401
 from parki.engine.run.launch import Prepared, parallel_for, parallel_reduce, prepare
 from parki.engine.run.policy import MAX_TEAM as MAX_TEAM
@@ -62,6 +63,7 @@ from parki.engine.workunit import checking as checking
 __all__ = [
     "BuildError",
     "CheckedFault",
+    "Fixed",
     "KernelError",
     "LaunchError",
     "Prepared",

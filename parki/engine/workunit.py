@@ -23,8 +23,10 @@ from parki.engine.text.specialise import L0, specialise
 from parki.engine.tree import ir
 from parki.engine.tree.check import check
 from parki.engine.tree.parse import parse
+from parki.engine.tree.small import small_views
 
-# Compiler options of hosts by hint; other spaces ignore hints.
+# Compiler options of hosts by hint; of these GPUs know `GPU_HINTS`.
+GPU_HINTS = ("finite_rsqrt",)
 HINTS = {
     "finite_rsqrt": ("-DPK_RSQRT_FINITE",),
     "short_rsqrt": ("-DPK_RSQRT_SHORT",),
@@ -135,6 +137,11 @@ class Workunit:
         """Return the tree with loops of several turns at once, as the hints ask for."""
         return jam(self.ir, max((JAM[hint] for hint in self.hints if hint in JAM), default=1))
 
+    @cached_property
+    def small(self) -> dict[str, int]:
+        """Return the elements that the workunit reads of each view that a GPU can take by value."""
+        return small_views(self.ir)
+
     def default_layouts(self) -> dict[str, str]:
         """Return C-ordered layouts of all views.
 
@@ -169,6 +176,11 @@ class Workunit:
             if _debugging("source"):
                 self._show(self._gpu[key])
         return self._gpu[key]
+
+    @property
+    def gpu_macros(self) -> tuple[str, ...]:
+        """Return the compiler options of a GPU that the hints ask for."""
+        return tuple(flag for hint in self.hints if hint in GPU_HINTS for flag in HINTS[hint])
 
     def _show(self, lowered: Lowered) -> None:
         sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {self.label}\n{lowered.source}\n")
@@ -214,9 +226,10 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     workunit : str
         Name of the ``@pk.workunit`` in it.
     hints : iterable of str, optional
-        Facts that make the workunit faster; spaces that are no hosts ignore them, except ``"jam_2"`` … ``"jam_8"``.
+        Facts that make the workunit faster; GPUs ignore them, except ``"finite_rsqrt"`` and ``"jam_2"`` … ``"jam_8"``.
 
-        - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN.
+        - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN, or on GPUs
+          any number, also of subnormal numbers.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
         - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
           rounded: an error of ``|x|/2`` more units in the last place of e^x is allowed.

@@ -37,6 +37,7 @@ def unit(workunit: Workunit, layouts: dict[str, str], device: Device, block: int
         arch=device.arch,
         block=-(-block // WARP) * WARP,
         wide=wide,
+        macros=workunit.gpu_macros,
         l0=workunit.l0.text,
     )
 

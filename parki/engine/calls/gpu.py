@@ -11,7 +11,7 @@ from parki.engine.calls.arguments import set_shape
 from parki.engine.calls.scratch import requested
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu, gpu_spellings
-from parki.engine.lower.common import DTYPE, FIELD
+from parki.engine.lower.common import DTYPE, VALUE, field
 from parki.engine.run.policy import MAX_TEAM, RangePolicy, TeamPolicy
 from parki.engine.tree import ir
 from parki.engine.tree.walk import has_vector_range
@@ -56,7 +56,8 @@ class GpuCall(ABC):
         self.threads = self.block[0] * self.block[1]
         self.wide = any(span(a) >= NARROW for a in arrays.values())
         self.lowered = workunit.gpu(layouts)
-        fields = [(name, FIELD[kind]) for kind, name in self.lowered.fields]
+        fields = [(name, field(kind)) for kind, name in self.lowered.fields]
+        self.by_value = {name for name, layout in layouts.items() if layout == VALUE}
         self.struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})()
         self.object = self.compiled(workunit, layouts)
         self.grid = self._blocks(policy.league)
@@ -80,13 +81,22 @@ class GpuCall(ABC):
         """Run all blocks."""
 
     def bind(self, name: str, a: Any) -> None:
-        """Point an argument at an array."""
+        """Point an argument at an array, or copy the array into it."""
+        if name in self.by_value:
+            self._copy(name, a)
+            return
         if span(a) >= NARROW and not self.wide:
             raise LaunchError(f"{self.kernel.name}: '{name}' spans 2**31 elements or more, prepared for fewer")
         s = self.struct
         setattr(s, name, self.address(a))
         setattr(s, gpu.span(name), span(a))
         set_shape(s, name, a)
+
+    def _copy(self, name: str, a: Any) -> None:
+        """Copy the first elements of an array into the arguments."""
+        target = getattr(self.struct, name)
+        values = a if isinstance(a, np.ndarray) else a.get()
+        np.frombuffer(target, values.dtype)[:] = values[: len(target)]
 
     def numbers(self, scalars: dict[str, float | int]) -> None:
         """Set the numbers, and the scratch that they ask for.

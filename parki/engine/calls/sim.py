@@ -27,7 +27,7 @@ def unit(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> obj
         source=workunit.gpu(layouts).source,
         headers=gpusim.HEADERS,
         target=target(),
-        flags=(*FLAGS, f"-DPK_WIDE={int(wide)}"),
+        flags=(*FLAGS, *workunit.gpu_macros, f"-DPK_WIDE={int(wide)}"),
         l0=workunit.l0.text,
     )
 

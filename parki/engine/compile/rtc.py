@@ -30,7 +30,7 @@ class GpuUnit:
     `name` is for file names, `label` for people; `headers` name the files of `parki.engine.include` that `source`
     includes, directly or through each other; `backend` is ``"cuda"`` or ``"hip"``, `arch` for example ``"sm_90"`` or
     ``"gfx942"``, `block` the number of threads per block that the object is made for, `wide` whether indices have
-    64 bits; `l0` is the kernel that the source was made from, stored beside it.
+    64 bits; `l0` is the kernel that the source was made from, stored beside it; `macros` are further definitions.
     """
 
     name: str
@@ -42,6 +42,7 @@ class GpuUnit:
     block: int
     wide: bool
     l0: str = ""
+    macros: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.backend not in KINDS:
@@ -55,7 +56,7 @@ class GpuUnit:
 
 def options(unit: GpuUnit) -> tuple[str, ...]:
     """Return all compiler options of this unit; products and sums are fused, nothing else is traded for speed."""
-    macros = (f"-DPK_BLOCK={unit.block}", f"-DPK_WIDE={int(unit.wide)}")
+    macros = (f"-DPK_BLOCK={unit.block}", f"-DPK_WIDE={int(unit.wide)}", *unit.macros)
     if unit.backend == "hip":
         return (f"--offload-arch={unit.arch}", "-O3", "-std=c++17", "-ffp-contract=fast", "-DPK_HIP", *macros)
     verbose = ("--ptxas-options=-v", "-default-device", "-lineinfo")  # for `usage`; for functions; for profilers

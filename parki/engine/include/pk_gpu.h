@@ -1,5 +1,5 @@
 // Functions and types of generated GPU code, for CUDA (NVRTC) and, with PK_HIP, for HIP (hipRTC).  With PK_SIM the same
-// names come from pk_sim.h, for the host.  No header is included here: neither compiler has headers at run time.
+// names come from pk_sim.h, for the host.  No system header is included: neither compiler has headers at run time.
 //
 // PK_BLOCK is the number of threads of a block; PK_WIDE is 1 if indices need 64 bits.  A block is X * Y threads:
 // x is the lane, y the rank in the team; the X lanes of one y are a row, X a power of two up to 32, so that no row lies
@@ -166,6 +166,42 @@ struct pk_in {
   PK_MEMBER value get(pk_index i, int32_t) const { return __ldg(p + i); }
 #endif
 };
+#ifdef PK_ARGUMENTS  // the name that CUDA gives the argument structure, of a kernel with views by value
+// A view by value, which begins `place` bytes behind the first argument.  CUDA reads each element where it is used, as a
+// constant: its compiler would read all elements before a loop, into registers.
+#ifdef PK_HIP
+template <class T>
+struct pk_fixed {
+  const T* p;
+  PK_MEMBER pk_fixed(const T* at, int32_t, int32_t) : p(at) {}
+  PK_MEMBER T get(pk_index i, int32_t) const { return p[i]; }
+};
+#else
+PK_INLINE unsigned long long pk_arguments() {
+  unsigned long long at;
+  asm("mov.b64 %0, " PK_ARGUMENTS ";" : "=l"(at));
+  return at;
+}
+#define PK_READ(T, type, letter)                                                            \
+  PK_INLINE void pk_read(T& v, pk_long byte) {                                               \
+    asm("ld.param." type " %0, [%1];" : "=" letter(v) : "l"(pk_arguments() + byte));         \
+  }
+PK_READ(double, "f64", "d")
+PK_READ(float, "f32", "f")
+PK_READ(int32_t, "s32", "r")
+PK_READ(int64_t, "s64", "l")
+template <class T>
+struct pk_fixed {
+  int32_t place;
+  PK_MEMBER pk_fixed(const T*, int32_t, int32_t byte) : place(byte) {}
+  PK_MEMBER T get(pk_index i, int32_t) const {
+    T v;
+    pk_read(v, place + (pk_long)i * (pk_long)sizeof(T));
+    return v;
+  }
+};
+#endif
+#endif
 template <class T>
 struct pk_out {
   typedef typename pk_value_of<T>::type value;
@@ -276,10 +312,36 @@ PK_INLINE typename View::value pk_atomic(const View& view, I i, typename View::v
 #define PK_MATH2(name)                                                 \
   PK_INLINE double pk_##name(double x, double y) { return name(x, y); } \
   PK_INLINE float pk_##name(float x, float y) { return name##f(x, y); }
-PK_MATH1(sqrt) PK_MATH1(rsqrt) PK_MATH1(exp) PK_MATH1(expm1) PK_MATH1(log)
+PK_MATH1(sqrt) PK_MATH1(exp) PK_MATH1(expm1) PK_MATH1(log)
 PK_MATH1(sin) PK_MATH1(cos) PK_MATH1(tan) PK_MATH1(sinh) PK_MATH1(cosh) PK_MATH1(tanh)
 PK_MATH1(erf) PK_MATH1(erfc) PK_MATH1(fabs) PK_MATH1(floor) PK_MATH1(ceil)
 PK_MATH2(fmin) PK_MATH2(fmax) PK_MATH2(pow)
+
+#ifndef PK_RSQRT_FINITE
+PK_MATH1(rsqrt)
+#else
+#define PK_LARGEST_SEED 0x5fe00000  // high word of 2^511
+PK_INLINE double pk_seed(double x) {
+  double y;
+#ifdef PK_HIP
+  y = __builtin_amdgcn_rsq(x);
+#else
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+#endif
+  const int32_t high = __double2hiint(y);
+  return __hiloint2double(high < PK_LARGEST_SEED ? high : PK_LARGEST_SEED, __double2loint(y));
+}
+PK_INLINE float pk_seed(float x) {
+#ifdef PK_HIP
+  return __builtin_amdgcn_rsqf(x);
+#else
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+#include "pk_roots.h"
+#endif
 
 template <class T>
 PK_INLINE T pk_inf() {

@@ -3,6 +3,7 @@
 import ctypes
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from parki.engine.errors import Loc
 from parki.engine.tree import ir, lanes
@@ -18,13 +19,14 @@ CTYPES = {
 }
 DTYPE = {"double": "float64", "float": "float32", "int32": "int32", "int64": "int64", "uint8": "uint8"}
 # types of the members of an argument structure
-FIELD = {
+FIELD: dict[str, Any] = {
     "ptr": ctypes.c_void_p,
     "int64": ctypes.c_int64,
     "int32": ctypes.c_int32,
     "double": ctypes.c_double,
     "float": ctypes.c_float,
 }
+VALUE = "V"  # layout of a view that is passed by value
 LOWEST = {"int32": -(2**31), "int64": -(2**63)}
 
 
@@ -32,13 +34,20 @@ LOWEST = {"int32": -(2**31), "int64": -(2**63)}
 class Lowered:
     """A workunit as C++ text.
 
-    `fields` lists the members of ``struct pk_args`` as (kind, name): kind is ``ptr int64 int32 double float``.
+    `fields` lists the members of ``struct pk_args`` as (kind, name): kind is ``ptr int64 int32 double float``, or, of a
+    view passed by value, that of its elements and their number, as in ``double[60]``.
     `sites` names the places that a checked build reports: site n is ``sites[n - 1]`` = (view, place).
     """
 
     source: str
     fields: tuple[tuple[str, str], ...]
     sites: tuple[tuple[str, Loc], ...]
+
+
+def field(kind: str) -> Any:
+    """Return the type of a member of an argument structure, of this kind."""
+    kind, _, count = kind.partition("[")
+    return FIELD[kind] * int(count.removesuffix("]")) if count else FIELD[kind]
 
 
 def literal(value: float | bool, kind: str) -> str:
@@ -60,8 +69,8 @@ def literal(value: float | bool, kind: str) -> str:
 
 
 def unit_dimension(layout: str, rank: int) -> int | None:
-    """Return the index that has unit stride: the last (C), the first (F) or none (S)."""
-    return {"C": rank - 1, "F": 0, "S": None}[layout]
+    """Return the index that has unit stride: the last (C, or by value), the first (F) or none (S)."""
+    return {"C": rank - 1, "F": 0, "S": None, VALUE: rank - 1}[layout]
 
 
 def stride(view: str, dim: int) -> str:

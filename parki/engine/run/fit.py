@@ -1,14 +1,47 @@
 """Checks that arguments fit a workunit: their names, types, ranks, layouts and overlap."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from parki.engine import config
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.errors import LaunchError
-from parki.engine.lower.common import DTYPE
+from parki.engine.lower.common import DTYPE, VALUE
+from parki.engine.run.spaces import Space
 from parki.engine.tree import ir
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An argument whose values stay as they are: a GPU may take them by value.
+
+    Parameters
+    ----------
+    array : array
+        The array, where the launch runs.
+    values : array of NumPy, optional
+        The same values on the host, if they are there.
+
+    See Also
+    --------
+    prepare : Prepare a launch with arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parki import engine
+    >>> unit = engine.kernel("cells", "gather_points", real="double")
+    >>> x, order, out = np.arange(6.0).reshape(3, 2), np.array([1, 0], np.int32), np.zeros((3, 2))
+    >>> engine.parallel_for(engine.RangePolicy("CPU", 2), unit, x=x, order=engine.Fixed(order), out=out)
+    >>> out[0]
+    array([1., 0.])
+    """
+
+    array: Any
+    values: np.ndarray | None = None
 
 
 def names(k: ir.KernelTree, args: dict[str, object]) -> None:
@@ -52,6 +85,31 @@ def layout(a: Any) -> str:
     if a.size == 0 or a.strides[-1] == a.itemsize or a.shape[-1] == 1:
         return "C"
     return "F" if a.strides[0] == a.itemsize else "S"
+
+
+def unwrapped(args: dict[str, object]) -> tuple[dict[str, object], dict[str, Any]]:
+    """Return the arguments without `Fixed`, and the values of arrays that are fixed, on the host if they are there."""
+    constants = {name: a for name, a in args.items() if isinstance(a, Fixed)}
+    values = {name: a.array if a.values is None else a.values for name, a in constants.items()}
+    return args | {name: a.array for name, a in constants.items()}, values
+
+
+def layouts(
+    arrays: Mapping[str, Any], constants: Mapping[str, Any], small: Mapping[str, int], space: Space
+) -> dict[str, str]:
+    """Return the layouts of arrays; on a GPU constants with as many elements as in `small`, or more, go by value."""
+    if space.kind == "host" or space.engine != config.NAME:
+        small = {}
+    by_value = (name for name, count in small.items() if name in constants and len(arrays[name]) >= count)
+    return {name: layout(a) for name, a in arrays.items()} | dict.fromkeys(by_value, VALUE)
+
+
+def replacement(k: ir.KernelTree, name: str, a: Any, old: str) -> None:
+    """Raise LaunchError unless an array has the layout of the one that a launch was prepared with."""
+    if old == VALUE:
+        raise LaunchError(f"{k.name}: '{name}' was fixed when the launch was prepared")
+    if layout(a) != old:
+        raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
 
 
 def scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:

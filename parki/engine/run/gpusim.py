@@ -8,7 +8,13 @@ from dataclasses import astuple, dataclass
 from parki.engine import config
 from parki.engine.errors import CheckedFault, Loc
 
-HEADERS = ("pk_gpu.h", "pk_sim.h", "pk_threads.h", "pk_fibre.h")  # files that a text compiled with -DPK_SIM includes
+HEADERS = (
+    "pk_gpu.h",
+    "pk_roots.h",
+    "pk_sim.h",
+    "pk_threads.h",
+    "pk_fibre.h",
+)  # files that a text compiled with -DPK_SIM includes
 ORDERS = {"random": 0, "ascending": 1, "descending": 2}
 DEEDS = ("read", "written", "atomically updated")
 (VIEW, SCRATCH, REQUEST, BARRIER, SCRATCH_RACE, VIEW_RACE, UNSET, ROW, MEMORY) = range(1, 10)

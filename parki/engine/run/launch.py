@@ -7,7 +7,7 @@ import numpy as np
 from parki.engine import config, counting
 from parki.engine.calls.host import ALIGN, HostCall
 from parki.engine.errors import LaunchError
-from parki.engine.lower.common import DTYPE
+from parki.engine.lower.common import DTYPE, VALUE
 from parki.engine.run import fit, spaces
 from parki.engine.run.policy import RangePolicy, TeamPolicy
 from parki.engine.workunit import Workunit
@@ -52,13 +52,14 @@ class Prepared:
             raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
         fit.names(k, args)
         self._params = {p.name: p for p in k.params}
+        args, constants = fit.unwrapped(args)
         self._arrays = {p.name: fit.view(k, p, args[p.name], self._xp) for p in k.params if p.rank}
-        self._layouts = {name: fit.layout(a) for name, a in self._arrays.items()}
+        self._layouts = fit.layouts(self._arrays, constants, workunit.small, policy.space)
         fit.overlap(k, self._arrays, self._arrays)
         self._scalars = {p.name: fit.scalar(k, p, args[p.name]) for p in k.params if not p.rank}
         self._call = _call(policy, workunit, self._layouts, self._arrays)
         for name, a in self._arrays.items():
-            self._call.bind(name, a)
+            self._call.bind(name, constants[name] if self._layouts[name] == VALUE else a)
         self._call.numbers(self._scalars)
         self._sent = True  # whether the call has the numbers: False during a change, and after an interrupted one
 
@@ -84,8 +85,7 @@ class Prepared:
                 numbers[name] = fit.scalar(k, p, value)
                 continue
             arrays[name] = fit.view(k, p, value, self._xp)
-            if fit.layout(value) != self._layouts[name]:
-                raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
+            fit.replacement(k, name, value, self._layouts[name])
         if arrays:
             fit.overlap(k, self._arrays | arrays, arrays)
         scalars = self._scalars | numbers
@@ -235,8 +235,8 @@ class Part:
 
     def __init__(self, whole: Prepared, call: Any, first: int, count: int) -> None:
         self.whole, self._call, self.first, self.count = whole, call, first, count  # `whole` keeps arrays alive
-        size = call.scratch_bytes + ALIGN if isinstance(call, HostCall) and call.scratch_bytes else 0
-        self.scratch_bytes: int = size
+        has_scratch = isinstance(call, HostCall) and call.scratch_bytes
+        self.scratch_bytes: int = call.scratch_bytes + ALIGN if has_scratch else 0
 
     def take_scratch(self, arena: np.ndarray) -> None:
         """Use the bytes of a worker as scratch.
@@ -285,7 +285,8 @@ def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: obj
         The workunit to launch.
     **args
         One entry per parameter of the workunit: arrays of its dtypes and ranks (NumPy's on hosts, CuPy's on devices;
-        any layout with strides that are not negative; used in place, and kept alive) and numbers.
+        any layout with strides that are not negative; used in place, and kept alive; in `Fixed`, if no value
+        changes) and numbers.
 
     Returns
     -------

@@ -69,6 +69,12 @@ class Handle:
         return "C" if is_whole else layout(self.layout)
 
     @property
+    def fixed(self) -> np.ndarray | None:
+        """Return the values of a constant that are known on the host, else None."""
+        values = self.whole.values if self.whole.role == "constant" else None
+        return self.of(values) if isinstance(values, np.ndarray) else None
+
+    @property
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)

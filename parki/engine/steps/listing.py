@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from parki.engine.errors import LaunchError
+from parki.engine.lower.common import VALUE
 from parki.engine.run.ahead import Wanted
 from parki.engine.run.spaces import Space
 from parki.engine.steps.cutting import Cut
@@ -94,8 +95,14 @@ class Step:
 
     @cached_property
     def layouts(self) -> dict[str, str]:
-        """Return the layout of each view, in the order of the workunit's parameters."""
-        return {p.name: self.args[p.name].order for p in self.unit.ir.params if p.rank}
+        """Return the layout of each view on a GPU, in the order of the workunit's parameters."""
+        layouts = {p.name: self.args[p.name].order for p in self.unit.ir.params if p.rank}
+        by_value = (
+            name
+            for name, n in self.unit.small.items()
+            if self.handles[name].fixed is not None and self.handles[name].size >= n
+        )
+        return layouts | dict.fromkeys(by_value, VALUE)
 
     @property
     def threads(self) -> int | None:

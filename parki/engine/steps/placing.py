@@ -10,7 +10,7 @@ from typing import Any
 from parki.engine import config
 from parki.engine.run import devices, graphs, spaces
 from parki.engine.run.ahead import compile_for
-from parki.engine.run.fit import layout
+from parki.engine.run.fit import Fixed, layout
 from parki.engine.run.launch import Prepared, prepare
 from parki.engine.run.policy import RangePolicy, TeamPolicy
 from parki.engine.run.spaces import Space
@@ -63,6 +63,8 @@ class Launch:
                 match a:
                     case Handle():
                         args[name] = arrays[name] if name in arrays else self._memory.of(a, self._worker)
+                        if name in self.step.unit.small and (values := a.fixed) is not None:
+                            args[name] = Fixed(args[name], values)
                     case Number():
                         args[name] = a.value
                     case Index():

@@ -178,7 +178,7 @@ class CodeBlock:
         list of str
             The paths, each once.
         """
-        paths = [b.path for b in self._inner() if b.trips is None and b.kind != "else"]
+        paths = [b.path for b in self.inner() if b.trips is None and b.kind != "else"]
         return list(dict.fromkeys(paths))
 
     def missing(self, trips: Mapping[str, float]) -> list[str]:
@@ -214,10 +214,10 @@ class CodeBlock:
         ValueError
             If there is no such block.
         """
-        for block in self._inner():
+        for block in self.inner():
             if _ends(block.path, path):
                 return block
-        names = ", ".join(repr(b.path) for b in self._inner())
+        names = ", ".join(repr(b.path) for b in self.inner())
         raise ValueError(f"path: found {path!r}, expected an end of one of {names or 'none'}")
 
     def total(self, trips: Mapping[str, float] | None = None, lanes: int = 1, otherwise: float | None = None) -> Totals:
@@ -258,10 +258,17 @@ class CodeBlock:
             parts[kind][name] = parts[kind].get(name, 0.0) + n
         return Totals(*parts.values(), self.itemsize, self.arrays)
 
-    def _inner(self) -> Iterator["CodeBlock"]:
+    def inner(self) -> Iterator["CodeBlock"]:
+        """Yield the loops and branches in this block, each before those in it.
+
+        Yields
+        ------
+        CodeBlock
+            A loop or a branch.
+        """
         for child in self.children:
             yield child
-            yield from child._inner()
+            yield from child.inner()
 
     def _sum(self, trips: Mapping[str, float], lanes: int, otherwise: float | None) -> dict[Key, float]:
         counts = dict(self.own)

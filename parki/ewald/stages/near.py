@@ -30,7 +30,7 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
         hints = (*p.kernel.hints, JAM.get(len(p.kernel.far), "jam_2"))
         return engine.kernel(*LOOPS["LIST"], real=p.dtype, hints=hints, **pair)
     slots = {"TARGETS": v.targets, "LANES": v.lanes} if v.p2p.endswith("2D") else {}
-    return engine.kernel(*LOOPS[v.p2p], real=p.dtype, **pair, **slots)
+    return engine.kernel(*LOOPS[v.p2p], real=p.dtype, hints=p.kernel.hints, **pair, **slots)
 
 
 @dataclass(frozen=True)
