@@ -29,6 +29,7 @@ EDGES = {
     "parki.perfmodels.bench.handwritten": ("parki.engine",),
     **dict.fromkeys([f"parki.perfmodels.{name}" for name in STILL], ("parki.perfmodels",)),
     **dict.fromkeys([f"parki.perfmodels.{name}" for name in RUNNING], ("parki",)),
+    "parki.perfmodels.machinecode.reading": ("parki.perfmodels.machinecode", "parki.engine"),
     **dict.fromkeys(MODELS, MODELS),
     "parki.perfmodels.tasks": ("parki.tasks", *MODELS),
     "parki.perfmodels": ("parki.perfmodels",),

@@ -146,6 +146,7 @@ def _bench(commands: Any) -> None:
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
     text = "sums of accuracy, growth, phases and threads, as kifmm-coulomb, or entries of a report (all)"
     command.add_argument("--only", nargs="+", metavar="NAME", help=text)
+    command.add_argument("--device", metavar="NAME", help="of code: an NVIDIA GPU in the list of machines (h200)")
     command.add_argument("--set", dest="named_set", choices=words.REPORTS, help="benchmarks of a report (standard)")
     command.add_argument("--resume", type=Path, metavar="FILE", help="go on with the record of a report")
     command.add_argument("--from", dest="source", type=Path, metavar="FILE", help="write the pages of a record")

@@ -37,7 +37,7 @@ class Benchmark:
     n : int
         Number of particles where none is given.
     options : tuple of str
-        Its options that not all benchmarks have: ``"only"``, ``"mpi"`` and ``"points"``.
+        Its options that not all benchmarks have: ``"only"``, ``"mpi"``, ``"points"`` and ``"device"``.
     """
 
     name: str
@@ -95,7 +95,7 @@ def listed() -> str:
 
 
 ROW = ("n", "tolerance", "threads")  # settings of each row
-ONLY, OVER_RANKS = ("only",), ("mpi", "points")
+ONLY, OVER_RANKS, DEVICE = ("only",), ("mpi", "points"), ("device",)
 BENCHMARKS = {
     benchmark.name: benchmark
     for benchmark in (
@@ -144,6 +144,9 @@ BENCHMARKS = {
         ),
         Benchmark(
             "roofline", "phases, beside the limits of the machine", "limits.rooflines", prints="limits.rooflines_table"
+        ),
+        Benchmark(
+            "code", "hot loops of a GPU's kernels, as compiled", "code.code", prints="code.table", options=DEVICE
         ),
         Benchmark(
             "treecode",

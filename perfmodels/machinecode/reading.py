@@ -1,0 +1,105 @@
+"""Hot loops of workunits, read from their machine code for a GPU, beside the work that the kernel files state."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from parki.engine import DEFAULT_TEAM, Wanted, Workunit, devices, gpu_unit, operations, rtc
+from parki.perfmodels.machinecode import nvidia
+from parki.perfmodels.machinecode.bounds import TurnBound, bound
+from parki.perfmodels.machinecode.instructions import Instruction, Pipe, by_pipe
+from parki.perfmodels.machinecode.loops import innermost
+
+SUMS = ("DFMA", "DADD", "DMUL", "FFMA", "FADD", "FMUL")
+SEED = "MUFU.RSQ"  # first instruction of a reciprocal square root
+# Arithmetic instructions of a function, at least: refinements of a seed, polynomials.
+FUNCTIONS = {"rsqrt": 5.0, "sqrt": 7.0, "div": 6.0, "exp": 14.0, "erfc": 24.0, "log": 20.0, "sin": 20.0, "cos": 20.0}
+OPERATIONS = {"fma": 1.0, "add": 1.0, "mul": 1.0} | FUNCTIONS
+SHARED_BYTES = 227 << 10  # that a block may ask for
+
+
+@dataclass(frozen=True)
+class HotLoop:
+    """The loop of a workunit with most arithmetic in a turn, among its loops without loops within.
+
+    Attributes
+    ----------
+    unit : Workunit
+        The workunit.
+    turn : list of Instruction
+        The longest turn.
+    bound : TurnBound
+        Its bound.
+    pairs : int
+        Reciprocal roots of a turn, one for each pair of particles; 0 where the loop takes none.
+    work : float
+        Arithmetic instructions that a turn needs by the kernel file: those of its pairs, or all sums and products.
+    registers, spills : int
+        Registers of a thread, and bytes that it stores because there are too few.
+    """
+
+    unit: Workunit
+    turn: Sequence[Instruction]
+    bound: TurnBound
+    pairs: int
+    work: float
+    registers: int
+    spills: int
+
+    @property
+    def arithmetic(self) -> Pipe:
+        """Return the pipe of the arithmetic: "double" or "single"."""
+        counts = by_pipe(self.turn)
+        return "double" if counts["double"] else "single"
+
+    @property
+    def useful(self) -> float:
+        """Return the share of the arithmetic limit that needed instructions reach if the bound is met."""
+        count = by_pipe(self.turn)[self.arithmetic]
+        return self.bound.share(self.arithmetic) * min(1.0, self.work / count) if count else 0.0
+
+
+def hot_loops(requests: Iterable[Wanted], arch: str) -> list[HotLoop]:
+    """Return the hot loops of workunits, compiled for layouts of their views and threads of a block.
+
+    Workunits without loops are left out.
+
+    Raises
+    ------
+    BuildError
+        If there is no compiler, or if it refuses a kernel.
+    FileNotFoundError
+        If there is no disassembler.
+    """
+    device = devices.Device(0, "", arch, 0, "", SHARED_BYTES, 32, 1)
+    requests = list(requests)
+    paths = rtc.build_many(gpu_unit(unit, views, device, n or DEFAULT_TEAM) for unit, views, n in requests)
+    return [loop for (unit, *_), path in zip(requests, paths, strict=True) for loop in _hottest(unit, path, arch)]
+
+
+def _hottest(unit: Workunit, path: Path, arch: str) -> Iterator[HotLoop]:
+    """Yield the hot loop of a workunit, if it has loops."""
+    turns = [loop.longest for loop in innermost(nvidia.kernel(path))]
+    if not turns:
+        return
+    turn = max(turns, key=_arithmetic)
+    usage = rtc.usage(path)
+    pairs = sum(instruction.opcode.startswith(SEED) for instruction in turn)
+    work = pairs * _of_pair(unit) if pairs else sum(i.opcode.startswith(SUMS) for i in turn)
+    yield HotLoop(unit, turn, bound(turn, arch), pairs, work, usage.registers, usage.spill_stores)
+
+
+def _arithmetic(turn: Sequence[Instruction]) -> int:
+    counts = by_pipe(turn)
+    return counts["double"] + counts["single"]
+
+
+def _of_pair(unit: Workunit) -> float:
+    """Return the arithmetic instructions of a pair, from the loop of the kernel file that takes most roots."""
+    loops = [block for block in operations(unit).inner() if block.kind == "loop" and block.trips is None]
+    counts = [block.total(otherwise=1.0).operations for block in loops]
+    counts = [count for count in counts if count.get("rsqrt")]
+    if not counts:
+        return 0.0
+    count = min(counts, key=lambda count: sum(count.values()))
+    return sum(OPERATIONS.get(name, 0.0) * n for name, n in count.items()) / count["rsqrt"]

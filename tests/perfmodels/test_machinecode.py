@@ -1,0 +1,187 @@
+"""Loops, turns and bounds of machine code; budgets of kernels of a GPU, which are compiled without one."""
+
+import argparse
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from parki import engine, fmm, treecode
+from parki.engine import Space, devices
+from parki.ewald.choice import choose, variants
+from parki.ewald.choice.question import Question
+from parki.ewald.options import EwaldOptions
+from parki.ewald.stages import sums
+from parki.perfmodels.bench import code
+from parki.perfmodels.machinecode import nvidia
+from parki.perfmodels.machinecode.bounds import bound
+from parki.perfmodels.machinecode.instructions import Instruction, by_pipe
+from parki.perfmodels.machinecode.loops import innermost, loops
+from parki.perfmodels.machinecode.reading import hot_loops
+
+BOX = (1.0, 1.0, 1.0)
+
+
+def listing(text):
+    """Return instructions from lines of an opcode, a pipe and the lines that may be next ("." is the next one)."""
+    lines = [line.split() for line in text.strip().splitlines()]
+    return [
+        Instruction(
+            opcode, "", pipe, tuple(i + 1 if j == "." else int(j) for j in successors), calls=opcode.startswith("CALL")
+        )
+        for i, (opcode, pipe, *successors) in enumerate(lines)
+    ]
+
+
+NESTED = listing("""
+    MOV      other   .
+    IADD3    integer .
+    DADD     double  .
+    LDG      memory  .
+    DFMA     double  .
+    BRA      other   . 3
+    ISETP    integer .
+    BRA      other   . 1
+    EXIT     other
+""")
+BRANCHES = listing("""
+    LDG      memory  .
+    DSETP    double  .
+    BRA      other   . 8
+    MUFU.RSQ special .
+    BRA      other   . 7
+    MOV      other   .
+    CALL.REL other   .
+    DFMA     double  .
+    BRA      other   . 0
+    EXIT     other
+""")
+
+
+def opcodes(turn):
+    return [instruction.opcode for instruction in turn]
+
+
+def test_nested_loops():
+    outer, inner = loops(NESTED)
+    assert (outer.head, outer.members, outer.ends) == (1, set(range(1, 8)), {7})
+    assert (inner.head, inner.members, inner.ends) == (3, {3, 4, 5}, {5})
+    assert innermost(NESTED) == [inner]
+    assert opcodes(inner.longest) == ["LDG", "DFMA", "BRA"]
+    assert opcodes(outer.longest) == ["IADD3", "DADD", "LDG", "DFMA", "BRA", "ISETP", "BRA"]
+
+
+def test_turns_with_branches_and_calls():
+    (loop,) = loops(BRANCHES)
+    assert loop.slow == {5, 6}
+    assert opcodes(loop.longest) == ["LDG", "DSETP", "BRA", "MUFU.RSQ", "BRA", "DFMA", "BRA"]
+    assert opcodes(loop.shortest) == ["LDG", "DSETP", "BRA", "BRA"]
+
+
+def test_code_without_loops():
+    assert loops(listing("MOV other .\n EXIT other")) == []
+
+
+def test_bounds():
+    turn = [i for i in BRANCHES if i.pipe != "other"]
+    limits = bound(turn, "sm_90").limits
+    assert limits == {"double": 4, "single": 0, "integer": 0, "special": 8, "memory": 4, "issue": 4}
+    assert (bound(turn, "sm_90").by, bound(turn, "sm_90").share("double")) == ("special", 0.5)
+    assert bound(turn * 3, "sm_80").limits["double"] == 24
+    with pytest.raises(ValueError, match="arch is 'sm_35'; expected one of sm_80"):
+        bound(turn, "sm_35")
+
+
+# Kernels of parki ----------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def compiled():
+    """Return a function that reads hot loops for sm_90; skip where there is no compiler or disassembler."""
+    reason = devices.missing_compiler("Cuda")
+    if reason is not None:
+        pytest.skip(reason)
+    if nvidia.disassembler() is None:
+        pytest.skip(f"nvdisasm is missing: pip install {nvidia.WHEEL}")
+    return lambda wanted: {loop.unit.ir.name: loop for loop in hot_loops(wanted, "sm_90")}
+
+
+def of_ewald(kernel):
+    p = choose.parameters(Question(kernel, BOX, 1_000_000, 1_000_000, 1e-9))
+    v = variants.choose(Space("Cuda"), p.dtype, EwaldOptions(box=BOX))
+    return sums.SumSteps(p, v, (1_000_000, 1_000_000, True), Space("Cuda")).steps.units()
+
+
+def of_trees(method):
+    x, q = np.random.default_rng(0).random((3, 3000)), np.ones(3000)
+    plan = method.plan("coulomb", x, x, tolerance=1e-6, execution_space="Serial")
+    plan(q)
+    return plan.sums[1].placed.steps.units()
+
+
+# Double instructions, loads and stores of a pair (of a turn where there are no pairs), and registers, as read.
+BUDGETS = {
+    "stokes_comb": {"p2p_gm_1d": (119, 12, 92), "p2g_hybrid": (72, 28, 126), "g2p_target": (26, 25, 64)},
+    "stokes_sl": {"p2p_gm_1d": (66, 6, 72)},
+    "laplace": {"p2p_gm_1d": (30, 4, 70)},
+    "treecode": {"ranges": (13, 4, 64)},
+    "fmm": {"fields": (12, 4, 64), "check_values": (16, 4, 56)},
+}
+WORSE = 1.1  # of a budget, at most
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_budgets(compiled, name):
+    methods = {"treecode": treecode, "fmm": fmm}
+    wanted = of_trees(methods[name]) if name in methods else of_ewald(name)
+    read = compiled([entry for entry in wanted if entry[0].ir.name in BUDGETS[name]])
+    for kernel, (double, memory, registers) in BUDGETS[name].items():
+        loop = read[kernel]
+        counts, pairs = by_pipe(loop.turn), loop.pairs or 1
+        found = counts["double"] / pairs, (counts["memory"] + counts["atomic"]) / pairs, loop.registers
+        assert all(a <= WORSE * b for a, b in zip(found, (double, memory, registers), strict=True)), (kernel, found)
+        assert loop.spills == 0
+        assert not any(instruction.calls for instruction in loop.turn)
+
+
+def test_near_fields_are_bound_by_arithmetic(compiled):
+    for kernel in ("stokes_comb", "stokes_sl"):
+        loop = compiled([entry for entry in of_ewald(kernel) if entry[0].ir.name == "p2p_gm_1d"])["p2p_gm_1d"]
+        assert loop.bound.by == "double"
+        assert loop.useful > 0.9
+
+
+def test_roots_have_no_slow_code(compiled):
+    """Compare the pair of a loop with and without the hint that leaves out zeros and infinity."""
+    slots = {"real": "double", "pair": "pair/laplace"}
+    units = [engine.kernel("direct", "direct_sum", hints=hints, **slots) for hints in ((), ("finite_rsqrt",))]
+    general, finite = (compiled([(unit, unit.default_layouts(), 128)])["direct_sum"] for unit in units)
+    assert general.pairs
+    assert finite.pairs
+    assert len(finite.turn) / finite.pairs < len(general.turn) / general.pairs - 3
+    assert not Counter(opcodes(finite.turn)).keys() & {"BSSY", "CALL.REL.NOINC"}
+
+
+def test_rows_of_the_benchmark(compiled, monkeypatch):
+    p2p = [entry for entry in of_ewald("stokes_sl") if entry[0].ir.name == "p2p_gm_1d"]
+    monkeypatch.setattr(code, "_sums", lambda n, tolerance: iter([("stokes_sl", p2p)]))
+    (row,) = code.code(argparse.Namespace(n=1000, tolerance=1e-9, device="H200"), Space("Serial"))
+    assert (row["what"], row["bound"], row["pairs"], row["unit"]) == ("stokes_sl: p2p_gm_1d", "double", 1, "G pairs/s")
+    assert row["rate"] == pytest.approx(132 * 4 * 32 * 1.98 / row["cycles"], rel=0.02)
+    assert row["rate"] * row["seconds"] == pytest.approx(1.0)
+    head, line = code.table([row]).splitlines()
+    assert head.split()[:2] == ["what", "turn"]
+    assert line.split()[:4] == ["stokes_sl:", "p2p_gm_1d", str(row["instructions"]), str(row["pipes"]["double"])]
+    with pytest.raises(ValueError, match="--device is 'xeon'; expected one of h200"):
+        code.code(argparse.Namespace(n=1000, tolerance=1e-9, device="xeon"), Space("Serial"))
+
+
+def test_files_that_are_no_objects(compiled, tmp_path):
+    path = tmp_path / "kernel.cubin"
+    path.write_bytes(b"text")
+    with pytest.raises(ValueError, match="nvdisasm refuses it"):
+        nvidia.kernel(path)
+
+
+def test_a_missing_disassembler(monkeypatch, tmp_path):
+    monkeypatch.setattr(nvidia, "disassembler", lambda: None)
+    with pytest.raises(FileNotFoundError, match="nvdisasm is missing; expected the wheel nvidia-cuda-nvdisasm"):
+        nvidia.kernel(tmp_path / "kernel.cubin")
