@@ -99,10 +99,15 @@ def of_treecode(kernel, dtype, points):
     return [*units, *((w, 128) for w in cluster.workunits(real, CUDA).values())]
 
 
+def layouts(w):
+    """Return C-ordered layouts, with small views by value, as all of them are constants of a plan."""
+    return w.default_layouts() | dict.fromkeys(w.small, "V")
+
+
 def compiled(units, device):
     """Return each workunit with its usage of resources."""
     units = list(dict.fromkeys(units))
-    paths = rtc.build_many(calls.unit(w, w.default_layouts(), device, block) for w, block in units)
+    paths = rtc.build_many(calls.unit(w, layouts(w), device, block) for w, block in units)
     return [(w, rtc.usage(path)) for (w, _), path in zip(units, paths, strict=True)]
 
 
@@ -196,5 +201,6 @@ def test_treecodes_compile_for_hip(hip, dtype):
 
 def compile_for_hip(hip, units):
     for w, block in units:
-        done = texts.compile_hip([*hip, f"-DPK_BLOCK={block}"], w.gpu(w.default_layouts()).source, "gfx90a")
+        command = [*hip, f"-DPK_BLOCK={block}", *w.gpu_macros]
+        done = texts.compile_hip(command, w.gpu(layouts(w)).source, "gfx90a")
         assert done.returncode == 0, f"{w}: {done.stderr}"

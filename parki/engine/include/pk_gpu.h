@@ -168,12 +168,17 @@ struct pk_in {
 };
 #ifdef PK_ARGUMENTS  // the name that CUDA gives the argument structure, of a kernel with views by value
 // A view by value, which begins `place` bytes behind the first argument.  CUDA reads each element where it is used, as a
-// constant: its compiler would read all elements before a loop, into registers.
+// constant: its compiler would read all elements before a loop, into registers.  HIP reads it like any view, by addresses
+// in vector registers: its compiler would read all elements into scalar registers, of which there are too few.
 #ifdef PK_HIP
 template <class T>
 struct pk_fixed {
   const T* p;
-  PK_MEMBER pk_fixed(const T* at, int32_t, int32_t) : p(at) {}
+  PK_MEMBER pk_fixed(const T*, int32_t, int32_t byte) {
+    int32_t zero = 0;
+    asm("" : "+v"(zero));
+    p = (const T*)((const char*)__builtin_amdgcn_kernarg_segment_ptr() + byte + zero);
+  }
   PK_MEMBER T get(pk_index i, int32_t) const { return p[i]; }
 };
 #else
