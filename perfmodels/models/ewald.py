@@ -117,12 +117,11 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
     units = {
         name: next(launch for launch in launched if launch[0].ir.name.startswith(head)) for name, head in heads.items()
     }
-    kernels = {name: unit for name, (unit, *_) in units.items()}
     blocks = {name: threads or DEFAULT_TEAM for name, (*_, threads) in units.items()}
     device = devices.Device(0, "", arch, 0, "", model.machine.shared_bytes, 32, model.machine.multiprocessors)
-    sources = [gpu_unit(unit, unit.default_layouts(), device, blocks[name]) for name, unit in kernels.items()]
+    sources = [gpu_unit(unit, layouts, device, blocks[name]) for name, (unit, layouts, _) in units.items()]
     result = {}
-    for (name, unit), path in zip(kernels.items(), rtc.build_many(sources), strict=True):
+    for (name, (unit, *_)), path in zip(units.items(), rtc.build_many(sources), strict=True):
         usage = rtc.usage(path)
         scratch = usage.shared + scratch_bytes(unit.ir, {})
         result[name] = usage.registers, occupancy(model.machine, usage.registers, scratch, blocks[name])
