@@ -186,6 +186,8 @@ def model(args: argparse.Namespace) -> int:
     for name in ("schedule", "points", "cores", "devices", "gantt", "trace"):
         if args.what != "fmm" and getattr(args, name) is not None:
             raise ValueError(f"--{name}: found with {args.what}, expected with fmm")
+    if args.code and args.what != "ewald":
+        raise ValueError(f"--code: found with {args.what}, expected with ewald; parki bench code reads trees, too")
     if args.what == "treecode":
         from parki.perfmodels.models import treecode as module
     elif args.what == "fmm":

@@ -30,6 +30,7 @@ EDGES = {
     **dict.fromkeys([f"parki.perfmodels.{name}" for name in STILL], ("parki.perfmodels",)),
     **dict.fromkeys([f"parki.perfmodels.{name}" for name in RUNNING], ("parki",)),
     "parki.perfmodels.machinecode.reading": ("parki.perfmodels.machinecode", "parki.engine"),
+    "parki.perfmodels.machinecode.table": ("parki.perfmodels",),
     **dict.fromkeys(MODELS, MODELS),
     "parki.perfmodels.tasks": ("parki.tasks", *MODELS),
     "parki.perfmodels": ("parki.perfmodels",),

@@ -185,6 +185,7 @@ def _model(commands: Any) -> None:
     command.add_argument(
         "--published", action="store_true", help="the published method and its measured times beside it"
     )
+    command.add_argument("--code", action="store_true", help="hot loops of an Ewald sum on an NVIDIA GPU, as compiled")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the table to this file")
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw the roofline and the time against rc")
 

@@ -14,15 +14,13 @@ from parki.ewald.stages import sums
 from parki.perfmodels.bench.measure import CUBE, Row, absent, cloud
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.machinecode import nvidia
-from parki.perfmodels.machinecode.bounds import CYCLES, SCHEDULERS, WARP
-from parki.perfmodels.machinecode.instructions import by_pipe
-from parki.perfmodels.machinecode.reading import HotLoop, hot_loops
+from parki.perfmodels.machinecode import table as machinecode
+from parki.perfmodels.machinecode.reading import hot_loops
 from parki.perfmodels.models.ewald import ARCHES
 
 GPU = "h200"
 KERNELS = ("stokes_comb", "stokes_sl", "laplace")
 FEW = 20_000  # points of trees: their kernels are the same for more
-LEAST = 4  # arithmetic instructions of a turn; loops with fewer move data
 
 
 def code(args: argparse.Namespace, space: Space) -> list[Row]:
@@ -44,10 +42,8 @@ def code(args: argparse.Namespace, space: Space) -> list[Row]:
     machine, arch = Machine.load(name), ARCHES[name]
     rows: dict[str, Row] = {}
     for title, requests in _sums(args.n, args.tolerance):
-        for loop in hot_loops(requests, arch):
-            counts = by_pipe(loop.turn)
-            if counts["double"] + counts["single"] >= LEAST and loop.work:
-                rows.setdefault(loop.unit.label, _row(title, loop, machine, arch))
+        for row in machinecode.rows(title, hot_loops(requests, arch), machine, arch):
+            rows.setdefault(row["label"], row)
     return list(rows.values())
 
 
@@ -65,43 +61,6 @@ def _sums(n: int, tolerance: float) -> Iterator[tuple[str, list[Wanted]]]:
         yield f"{method.__name__.removeprefix('parki.')} coulomb", plan.sums[1].placed.steps.units()
 
 
-def _row(title: str, loop: HotLoop, machine: Machine, arch: str) -> Row:
-    """Return the row of a hot loop: its instructions by pipe, its bound, and the rate at the bound."""
-    cycles = CYCLES[arch]["double"]
-    clock = machine.operations["float64"]["fma"] * cycles / (machine.multiprocessors * SCHEDULERS * WARP)
-    amount = loop.pairs or loop.work
-    rate = amount * WARP * machine.multiprocessors * SCHEDULERS * clock / loop.bound.cycles / 1e9
-    return {
-        "what": f"{title}: {loop.unit.ir.name}",
-        "seconds": 1.0 / rate,
-        "times": [1.0 / rate],
-        "rate": rate,
-        "unit": "G pairs/s" if loop.pairs else "G operations/s",
-        "label": loop.unit.label,
-        "instructions": len(loop.turn),
-        "pipes": dict(by_pipe(loop.turn)),
-        "bound": loop.bound.by,
-        "cycles": loop.bound.cycles,
-        "pairs": loop.pairs,
-        "useful": loop.useful,
-        "registers": loop.registers,
-        "spills": loop.spills,
-    }
-
-
 def table(rows: Sequence[Row]) -> str:
     """Return rows as text: a turn of each loop in instructions and cycles of a scheduler."""
-    width = max(len(r["what"]) for r in rows)
-    head = f"{'what':<{width}}  turn  double  memory  other  bound    cycles  pairs  useful  registers"
-    lines = [head]
-    for r in rows:
-        if "absent" in r:
-            lines.append(f"{r['what']:<{width}}  not read: {r['absent']}")
-            continue
-        pipes = r["pipes"]
-        double, memory = pipes.get("double", 0), pipes.get("memory", 0) + pipes.get("atomic", 0)
-        lines.append(
-            f"{r['what']:<{width}}{r['instructions']:>6}{double:>8}{memory:>8}{r['instructions'] - double - memory:>7}"
-            f"  {r['bound']:<8}{r['cycles']:>7.0f}{r['pairs'] or '':>7}{r['useful']:>8.0%}{r['registers']:>11}"
-        )
-    return "\n".join(lines)
+    return machinecode.text(rows)

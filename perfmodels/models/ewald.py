@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parki.engine import DEFAULT_TEAM, Space, devices, gpu_unit, rtc, scratch_bytes, writing
+from parki.engine import DEFAULT_TEAM, Space, Wanted, devices, gpu_unit, rtc, scratch_bytes, writing
 from parki.ewald.choice import choose, params, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
@@ -32,6 +32,8 @@ from parki.ewald.predict import of_machine, parts_and_phases
 from parki.ewald.report import Params
 from parki.ewald.stages import sums
 from parki.perfmodels.machine import Costs, Machine
+from parki.perfmodels.machinecode import table as machinecode
+from parki.perfmodels.machinecode.reading import hot_loops
 from parki.perfmodels.models import plot, table
 from parki.perfmodels.network import Network
 from parki.perfmodels.occupancy import Occupancy, occupancy
@@ -111,8 +113,7 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
     arch
         Architecture to compile for (``"sm_90"``).
     """
-    p, v, space = model.parameters, model.variants, _space(model.machine)
-    launched = sums.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
+    launched = _launched(model)
     heads = {"p2p": "p2p_", "p2g": "p2g_", "cnv": "convolve", "g2p": "g2p_"}
     units = {
         name: next(launch for launch in launched if launch[0].ir.name.startswith(head)) for name, head in heads.items()
@@ -126,6 +127,24 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
         scratch = usage.shared + scratch_bytes(unit.ir, {})
         result[name] = usage.registers, occupancy(model.machine, usage.registers, scratch, blocks[name])
     return result
+
+
+def _launched(model: Model) -> list[Wanted]:
+    """Return the workunits of a sum, with layouts of their views and threads of a block."""
+    p, v, space = model.parameters, model.variants, _space(model.machine)
+    return sums.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
+
+
+def code(model: Model, arch: str) -> str:
+    """Return a table of the hot loops of a sum, read from their machine code.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no disassembler.
+    """
+    loops = hot_loops(_launched(model), arch)
+    return machinecode.text(machinecode.rows(model.parameters.kernel.name, loops, model.machine, arch))
 
 
 def main(args: argparse.Namespace) -> int:
@@ -147,9 +166,14 @@ def main(args: argparse.Namespace) -> int:
     model = predict(question, machine, args.threads)
     arch = ARCHES.get(args.device.lower())
     compiled = arch is not None and devices.missing_compiler("Cuda") is None
+    if args.code and not compiled:
+        reason = devices.missing_compiler("Cuda") if arch else f"expected one of {', '.join(ARCHES)}"
+        raise ValueError(f"--code: found with --device {args.device}: {reason}.")
     usage = resident(model, arch) if compiled else {}
     stages = table.published_stages(machine, args.device, n, tolerance) if args.published else None
     print(table.text(model, str(Params(model.parameters)), usage, stages))  # noqa: T201
+    if args.code:
+        print(f"\n{code(model, arch)}")  # noqa: T201
     if args.json:
         record = table.record(model, usage, stages)
         writing.write(args.json, json.dumps(record, indent=1) + "\n")

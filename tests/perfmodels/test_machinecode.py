@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from parki import engine, fmm, treecode
+from parki import cli, engine, fmm, treecode
 from parki.engine import Space, devices
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
@@ -18,6 +18,7 @@ from parki.perfmodels.machinecode.bounds import bound
 from parki.perfmodels.machinecode.instructions import Instruction, by_pipe
 from parki.perfmodels.machinecode.loops import innermost, loops
 from parki.perfmodels.machinecode.reading import hot_loops
+from parki.perfmodels.models import ewald as models
 
 BOX = (1.0, 1.0, 1.0)
 
@@ -110,6 +111,10 @@ def of_ewald(kernel):
     return sums.SumSteps(p, v, (1_000_000, 1_000_000, True), Space("Cuda")).steps.units()
 
 
+def near_field(kernel):
+    return [entry for entry in of_ewald(kernel) if entry[0].ir.name == "p2p_gm_1d"]
+
+
 def of_trees(method):
     x, q = np.random.default_rng(0).random((3, 3000)), np.ones(3000)
     plan = method.plan("coulomb", x, x, tolerance=1e-6, execution_space="Serial")
@@ -144,7 +149,7 @@ def test_budgets(compiled, name):
 
 def test_near_fields_are_bound_by_arithmetic(compiled):
     for kernel in ("stokes_comb", "stokes_sl"):
-        loop = compiled([entry for entry in of_ewald(kernel) if entry[0].ir.name == "p2p_gm_1d"])["p2p_gm_1d"]
+        loop = compiled(near_field(kernel))["p2p_gm_1d"]
         assert loop.bound.by == "double"
         assert loop.useful > 0.9
 
@@ -161,7 +166,7 @@ def test_roots_have_no_slow_code(compiled):
 
 
 def test_rows_of_the_benchmark(compiled, monkeypatch):
-    p2p = [entry for entry in of_ewald("stokes_sl") if entry[0].ir.name == "p2p_gm_1d"]
+    p2p = near_field("stokes_sl")
     monkeypatch.setattr(code, "_sums", lambda n, tolerance: iter([("stokes_sl", p2p)]))
     (row,) = code.code(argparse.Namespace(n=1000, tolerance=1e-9, device="H200"), Space("Serial"))
     assert (row["what"], row["bound"], row["pairs"], row["unit"]) == ("stokes_sl: p2p_gm_1d", "double", 1, "G pairs/s")
@@ -185,3 +190,24 @@ def test_a_missing_disassembler(monkeypatch, tmp_path):
     monkeypatch.setattr(nvidia, "disassembler", lambda: None)
     with pytest.raises(FileNotFoundError, match="nvdisasm is missing; expected the wheel nvidia-cuda-nvdisasm"):
         nvidia.kernel(tmp_path / "kernel.cubin")
+
+
+def test_code_of_a_model(compiled, capsys, monkeypatch):
+    monkeypatch.setattr(models, "_launched", lambda model: near_field("laplace"))
+    monkeypatch.setattr(models, "resident", lambda model, arch: {})
+    assert cli.main(["model", "ewald", "--kernel", "laplace", "--n", "1000", "--device", "h200", "--code"]) == 0
+    *_, head, line = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["what", "turn", "double"]
+    assert line.startswith("laplace: p2p_gm_1d")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ewald", "--device", "mi300x"], "--code: found with --device mi300x: expected one of h200, h100"),
+        (["fmm", "--device", "h200"], "--code: found with fmm, expected with ewald; parki bench code reads trees"),
+    ],
+)
+def test_code_that_cannot_be_read(words, message, capsys):
+    assert cli.main(["model", *words, "--n", "1000", "--code"]) != 0
+    assert message in capsys.readouterr().err
