@@ -173,6 +173,21 @@ def strengths(src: pk.View2D[real], e: int, r: int, s: List[real]) -> None:
 
 
 @pk.function
+def add_fields(
+    dx: real, dy: real, dz: real, r2: real, src: pk.View2D[real], e: int, coef: pk.View1D[real], scale: real,
+    tiny: real, acc: List[real],
+) -> None:  # fmt: skip
+    """Add to acc the fields of all right-hand sides of source e, at (dx, dy, dz) from it; scale = 2 / rc2."""
+    w: real = rinv_or_zero(r2, tiny)
+    far: List[real] = [0.0] * NF
+    far_parts(r2 * scale - 1.0, coef, far)
+    for r in range(RHS):
+        s: List[real] = [0.0] * NS
+        strengths(src, e, r, s)
+        add_pair(r, dx, dy, dz, r2, w, far, s, acc)
+
+
+@pk.function
 def add_source(
     x: real, y: real, z: real, src: pk.View2D[real], e: int, coef: pk.View1D[real], rc2: real, scale: real, tiny: real,
     acc: List[real],
@@ -181,13 +196,7 @@ def add_source(
     dx, dy, dz, r2 = separation(x, y, z, src, e)
     in_reach: bool = r2 < rc2
     if in_reach:
-        w: real = rinv_or_zero(r2, tiny)
-        far: List[real] = [0.0] * NF
-        far_parts(r2 * scale - 1.0, coef, far)
-        for r in range(RHS):
-            s: List[real] = [0.0] * NS
-            strengths(src, e, r, s)
-            add_pair(r, dx, dy, dz, r2, w, far, s, acc)
+        add_fields(dx, dy, dz, r2, src, e, coef, scale, tiny, acc)
 
 
 @pk.function

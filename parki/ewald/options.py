@@ -166,7 +166,7 @@ class EwaldOptions:
     periodicity: int | Sequence[bool] = 3
     tolerance: float = option(1e-6, required_share)
     execution_space: SpaceName | spaces.Space | None = None
-    p2p_method: names.P2PMethod = variant("GM-1D", "LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D")
+    p2p_method: names.P2PMethod = variant("GM-1D", "LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")
     p2g_method: names.P2GMethod = variant("HYBRID", "BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")
     g2p_method: names.G2PMethod = variant("TARGET", "BASE", "TARGET")
     fft_type: names.TransformKind = named_option("R2C", "AUTO", "R2C", "C2C")

@@ -106,7 +106,7 @@ def test_a_plan_of_points_on_a_gpu(cupy, rng):
 @pytest.mark.parametrize(
     "choice",
     [
-        *({"p2p_method": name} for name in ("LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D")),
+        *({"p2p_method": name} for name in ("LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")),
         *({"p2g_method": name} for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")),
         *({"g2p_method": name} for name in ("BASE", "TARGET")),
         {"p2p_threads_x": 128, "p2g_threads": 64, "g2p_threads": 32},

@@ -11,7 +11,7 @@ from tests.quick import but
 BOX = (1.0, 1.3, 0.8)
 TOLERANCE = {"float64": 1e-9, "float32": 1e-3}
 VARIANTS = [
-    *(("p2p_method", name) for name in ("LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D")),
+    *(("p2p_method", name) for name in ("LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")),
     *(("p2g_method", name) for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")),
     *(("g2p_method", name) for name in ("BASE", "TARGET")),
 ]

@@ -55,7 +55,7 @@ def counted(plan, **changes):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("p2p", ["LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D"])
+@pytest.mark.parametrize("p2p", ["LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D"])
 def test_every_loop_of_the_near_field_is_told(kernel, p2p, plans):
     plan = plans("laplace")
     p, v = replace(plan.parameters, kernel=KERNELS[kernel]), replace(plan.chosen.variants, p2p=p2p)

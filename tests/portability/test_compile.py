@@ -34,7 +34,7 @@ N = 1_000_000
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
 SETTINGS = [("float64", 1e-9), ("float32", 1e-4), ("float64", 1e-4)]  # the last one has a far field in single precision
 CUDA = Space("Cuda")
-OTHERS = [{"p2p_method": m} for m in ("LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D")]
+OTHERS = [{"p2p_method": m} for m in ("LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")]
 OTHERS += [{"p2g_method": m} for m in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")] + [{"g2p_method": "BASE"}]
 TREECODES = {"coulomb": {}, "yukawa": {"kappa": 1.0}, "stokes_sl": {}, "stokes_comb": {}, "stokes_grad": {}}
 POINTS = range(2, 14)  # proxy points per direction: up to degree 12
@@ -128,6 +128,7 @@ def test_all_variants_compile(device, dtype, tolerance):
     names = {w.ir.name for w, _ in compiled(units, device)}
     assert {
         "p2p_list",
+        "p2p_list_2d",
         "p2p_gm_1d",
         "p2p_gm_2d",
         "p2p_sm_1d",

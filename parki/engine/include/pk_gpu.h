@@ -54,6 +54,8 @@ typedef int32_t pk_index;
 #define PK_SHFL_XOR(mask, v, lane, width) __shfl_xor(v, lane, width)
 #define PK_SHFL_DOWN(mask, v, lanes, width) __shfl_down(v, lanes, width)
 #define PK_SHFL_UP(mask, v, lanes, width) __shfl_up(v, lanes, width)
+#define PK_SHFL(mask, v, lane, width) __shfl(v, lane, width)
+#define PK_BALLOT(mask, v) ((unsigned)(__ballot(v) >> (PK_THREAD & (warpSize - 1) & 32)))
 #define PK_WARP_SYNC(mask)                                  \
   do {                                                      \
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");  \
@@ -64,6 +66,8 @@ typedef int32_t pk_index;
 #define PK_SHFL_XOR(mask, v, lane, width) __shfl_xor_sync(mask, v, lane, width)
 #define PK_SHFL_DOWN(mask, v, lanes, width) __shfl_down_sync(mask, v, lanes, width)
 #define PK_SHFL_UP(mask, v, lanes, width) __shfl_up_sync(mask, v, lanes, width)
+#define PK_SHFL(mask, v, lane, width) __shfl_sync(mask, v, lane, width)
+#define PK_BALLOT(mask, v) __ballot_sync(mask, v)
 #define PK_WARP_SYNC(mask) __syncwarp(mask)
 #endif
 
@@ -83,6 +87,28 @@ PK_INLINE T pk_row_sum(T v, int32_t) {
   for (int32_t lane = PK_LANES >> 1; lane > 0; lane >>= 1) v += PK_SHFL_XOR(mask, v, lane, PK_LANES);
   PK_WARP_SYNC(mask);
   return v;
+}
+
+// Return the sum over the lanes before this one; store the sum over all lanes of the row in `total`.
+template <class T>
+PK_INLINE T pk_row_scan(T v, T& total, int32_t) {
+  [[maybe_unused]] const unsigned mask = pk_row_mask();
+  const int32_t lanes = PK_LANES, lane = PK_LANE;
+  for (int32_t d = 1; d < lanes; d <<= 1) {
+    const T other = PK_SHFL_UP(mask, v, d, lanes);
+    if (lane >= d) v += other;
+  }
+  total = PK_SHFL(mask, v, lanes - 1, lanes);
+  const T before = PK_SHFL_UP(mask, v, 1, lanes);
+  return lane == 0 ? 0 : before;
+}
+// Do the same for terms that are 0 or 1.
+template <class T>
+PK_INLINE T pk_row_count(T v, T& total, int32_t) {
+  const unsigned mask = pk_row_mask();
+  const unsigned bits = (PK_BALLOT(mask, v != 0) & mask) >> (PK_THREAD & 31 & -PK_LANES);
+  total = (T)__popc(bits);
+  return (T)__popc(bits & ((1u << PK_LANE) - 1u));
 }
 
 // Group of 32 threads, the unit of sums and scans over a block; the last group may be smaller.

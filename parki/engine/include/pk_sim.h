@@ -231,6 +231,29 @@ static inline T pk_row_sum(T v, int32_t site) {
 }
 
 template <class T>
+static inline T pk_row_scan(T v, T& total, int32_t site) {
+  int64_t* const values = pk_sim.value + pk_sim.now->id - pk_sim.now->lane;
+  pk_sim_row* const row = pk_sim.row + pk_sim.now->row;
+  pk_sim_store(values + pk_sim.now->lane, v);
+  if (pk_sim.lanes > 1) pk_sim_meet_row(site);
+  if (pk_sim.lanes == 1 || row->fresh) {
+    row->fresh = false;
+    for (int32_t d = 1; d < pk_sim.lanes; d *= 2)
+      for (int32_t l = pk_sim.lanes - 1; l >= d; l--)
+        pk_sim_store(values + l, pk_op_add::of(pk_sim_value<T>(values + l), pk_sim_value<T>(values + l - d)));
+    row->sum = values[pk_sim.lanes - 1];
+    for (int32_t l = pk_sim.lanes - 1; l > 0; l--) values[l] = values[l - 1];
+    pk_sim_store(values, (T)0);
+  }
+  total = pk_sim_value<T>(&row->sum);
+  return pk_sim_value<T>(values + pk_sim.now->lane);
+}
+template <class T>
+static inline T pk_row_count(T v, T& total, int32_t site) {
+  return pk_row_scan(v, total, site);
+}
+
+template <class T>
 static inline T pk_team_sum(T v, int32_t site) {
   pk_sim_store(pk_sim.value + pk_sim.now->id, v);
   pk_sim_barrier(site);

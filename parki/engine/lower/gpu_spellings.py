@@ -35,6 +35,23 @@ $acc_ctype pk_before = $carry + pk_team_scan(pk_mine, $total, $site);
 if (pk_at < $stop) $body_name(pk_at, pk_before, true);
 $carry += $total; }} $result = $carry; }}"""
 
+# Lanes beyond the end compute the first lane's term, which does not count: a compiler then computes terms once.
+ROW_SCAN = f"""$acc_ctype $result; {{ $acc_ctype $carry = 0; const int32_t $stop = $end;
+for (int32_t $first = $begin; $first < $stop; $first += PK_LANES) {{
+{SCAN_BODY}const bool pk_in = $first + PK_LANE < $stop; const int32_t pk_at = pk_in ? $first + PK_LANE : $first;
+$acc_ctype pk_mine = 0, $total;
+$body_name(pk_at, pk_mine, false);
+if (!pk_in) pk_mine = 0;
+$acc_ctype pk_before = $carry + $sum(pk_mine, $total, $site);
+if (pk_in) $body_name(pk_at, pk_before, true);
+$carry += $total; }} $result = $carry; }}"""
+
+
+def row_scan(s: threads.RowScan) -> str:
+    """Return the template of a scan by the lanes of a row."""
+    return ROW_SCAN.replace("$sum", "pk_row_count" if s.counts else "pk_row_scan")
+
+
 LEAGUE = """const int64_t pk_at = pk_a.pk_first + (int64_t)PK_BLOCK_RANK * PK_THREADS + PK_THREAD;
 const bool pk_mine = pk_at < pk_a.pk_league;
 """
@@ -85,6 +102,7 @@ NODES = {
     threads.Strided: "for (int32_t $name = $start + $executor_rank, $end = $stop; "
     "$name < $end; $name += $executor_count) {\n$body\n}",
     threads.TeamScan: SCAN,
+    threads.RowScan: row_scan,
     threads.LeagueRange: lambda s: LEAGUES[s.kind],
 }
 FIELDS = {

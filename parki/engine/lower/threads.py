@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from parki.engine.errors import Loc
+from parki.engine.lower.compaction import is_compaction
 from parki.engine.tree import ir, lanes, threads
 from parki.engine.tree.lanes import NOWHERE
 from parki.engine.tree.walk import children, is_lane_range, rebuilt, walk
@@ -177,9 +178,11 @@ class _Threads:
 
     def do_Range(self, s: ir.Range) -> Body:
         """Share a nested range among its executors; all that take part wait where a sum is made."""
-        if s.kind == "scan":
+        if s.kind == "scan" and s.level == "team":
             return (self.scan(s),)
         wait = self.before_writes(s) if s.level == "vector" else ()
+        if s.kind == "scan":
+            return (*wait, self.scan(s), self.row_sync("the vector range", s))
         if s.kind == "for":
             share = self.strided(s)
             return (*wait, share, *((self.row_sync("the vector range", s),) if s.level == "vector" else ()))
@@ -230,13 +233,14 @@ class _Threads:
         return (*number, *self.block(body))
 
     def scan(self, s: ir.Range) -> threads.TeamScan:
-        """Return a scan by the team."""
+        """Return a scan by the team, or by the lanes of a row."""
         site = self.site("the scan", s.loc)
         first, stop, carry, total = (self.name(stem) for stem in ("j", "e", "carry", "total"))
         end, begin = self.value(s.end), self.value(s.begin)
         fields = {f: getattr(s, f) for f in ("level", "kind", "index", "acc", "acc_type", "last", "result", "loc")}
         fields |= {"first": first, "stop": stop, "carry": carry, "total": total, "site": site}
-        return threads.TeamScan(begin=begin, end=end, body_name=self.name("body"), body=self.block(s.body), **fields)
+        fields |= {"begin": begin, "end": end, "body_name": self.name("body"), "body": self.block(s.body)}
+        return threads.TeamScan(**fields) if s.level == "team" else threads.RowScan(**fields, counts=is_compaction(s))
 
     def league(self, k: ir.KernelTree) -> threads.LeagueRange:
         """Return the range over the league."""

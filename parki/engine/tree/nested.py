@@ -90,8 +90,6 @@ class Nested(Expressions):
             self.uses.add("vector_range")
         if kind != "for":
             self.uses.add(kind)
-        if kind == "scan" and level == "vector":
-            raise self.error("K019", call, "a scan over a vector range runs its body once or twice, by the backend")
         args = self.arguments(node)
         names = [a.arg for a in args]
         notes = [ast.unparse(a.annotation) for a in args]

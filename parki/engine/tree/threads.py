@@ -161,6 +161,13 @@ class TeamScan(ir.Range):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowScan(TeamScan):
+    """A scan by the lanes of a row, as by a team; with `counts`, each lane's term is 0 or 1."""
+
+    counts: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class LeagueRange(ir.Stmt):
     """A range over the league, one iteration per thread; sums leave one partial result per block.
 

@@ -15,7 +15,14 @@ HOST_DEFAULTS = {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"}
 DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"}
 # On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
 # interpolate.  In wider warps a batch has as many more targets.
-P2P_SHAPES = {"LIST": (32, 1), "GM-1D": (32, 1), "GM-2D": (8, 4), "SM-1D": (64, 1), "SM-2D": (16, 4)}
+P2P_SHAPES = {
+    "LIST": (32, 1),
+    "LIST-2D": (4, 32),
+    "GM-1D": (32, 1),
+    "GM-2D": (8, 4),
+    "SM-1D": (64, 1),
+    "SM-2D": (16, 4),
+}
 P2G_THREADS = 128
 G2P_THREADS = 128
 

@@ -37,6 +37,8 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, a
     size = n.n_targets / _least(n.batches)
     if variant == "LIST":
         return _listed(n, targets, all_lanes)
+    if variant == "LIST-2D":
+        return _listed_by_lanes(n, sums, lanes, all_lanes)
     flat = variant.endswith("2D")
     n_sources = n.met if all_lanes else n.looked_at / _least(size)
     if all_lanes and not flat:
@@ -70,6 +72,23 @@ def _listed(n: Near, targets: int, all_lanes: bool) -> Trips:
     turns |= {"g": n.runs / teams / lists, "g:j": _share(n.met, n.runs)}
     turns |= {"near_box": _share(n.boxed, n.met), "in_reach": 1.0}
     turns["q"] = pairs / lists
+    return Trips(n.batches, turns)
+
+
+def _listed_by_lanes(n: Near, sums: int, lanes: int, all_lanes: bool) -> Trips:
+    """Count the loops of LIST-2D: lanes are images of columns, then the sources of a target."""
+    teams, targets = _least(n.batches), _least(n.n_targets)
+    images = max(_share(n.runs, n.columns), 1.0)
+    lists = max(n.rows * images / teams / kernel_constant("p2p_list_2d", "RUNS"), 1.0)
+    ratio, run_size = _share(n.runs, n.rows * images), _share(n.met, n.runs)
+    pieces = (run_size + (lanes - 1) / 2 * (run_size > 0)) / lanes
+    within, tests = n.within / targets / lists, n.runs / teams / lists * pieces
+    full = max(within - (lanes - 1) / 2, 0.0) / lanes  # turns with a source for every lane
+    turns = {"place": n.n_targets / teams * sums * lanes, "t": n.n_targets / teams, "first_run": lists}
+    turns |= {"first_run:j": n.rows * images / teams / lists, "image_in_reach": ratio, "has_sources": ratio}
+    turns |= {"final": 1.0, "g": n.runs / teams / lists, "e": pieces, "is_full": _share(full, tests)}
+    turns |= {"e:j": float(lanes) if all_lanes else _share(run_size, pieces)}
+    turns |= {"in_reach": _share(n.within, n.looked_at), "rest": float(lanes) if all_lanes else within - full * lanes}
     return Trips(n.batches, turns)
 
 

@@ -16,7 +16,8 @@ from parki.ewald.stages.points import coincident
 #: Kernel file and workunit of each variant.
 LOOPS = {
     "LIST": ("p2p_list", "p2p_list"), "GM-1D": ("p2p", "p2p_gm_1d"), "GM-2D": ("p2p", "p2p_gm_2d"),
-    "SM-1D": ("p2p", "p2p_sm_1d"), "SM-2D": ("published/p2p_sm_2d", "p2p_sm_2d"),
+    "LIST-2D": ("p2p_list_2d", "p2p_list_2d"), "SM-1D": ("p2p", "p2p_sm_1d"),
+    "SM-2D": ("published/p2p_sm_2d", "p2p_sm_2d"),
 }  # fmt: skip
 #: Sources of a list that are computed at once, by number of far parts: as many as vector registers hold.
 JAM = {1: "jam_3", 2: "jam_3"}
@@ -85,7 +86,7 @@ def field(
         "bound": bound,
         "cell_begin": sources.begin,
         "coef": constant("near-field tables", _far_tables(p)),
-        **({"xs": sources.points} if v.p2p == "LIST" else {}),
+        **({"xs": sources.points} if v.p2p.startswith("LIST") else {}),
         "cells": constant("near-field cells", np.array([*sources.grid.shape, _images(p.rc, box, tilts)], np.int32)),
         "lattice": constant("near-field lattice", np.array([*box, *tilts, *sources.grid.widths, p.rc], p.dtype)),
         "tiny": tiny,

@@ -287,7 +287,8 @@ SCANNED = "b: pk.int32 = pk.parallel_scan(pk.TeamThreadRange(team, n), f)"
 team("K019", SCAN, "    x[j] = a", "    acc += k[j]", SCANNED)
 team("K019", SCAN, "    acc += k[j]", "    if last or j > 2:", "        x[j] = a", SCANNED)
 team("K019", SCAN, "    pk.atomic_add(x, [0], a)", "    acc += k[j]", SCANNED)
-team("K019", "def g(t: int):", *indent([SCAN, "    acc += k[j]", SCANNED.replace("TeamThread", "ThreadVector")]),
+team("K019", "def g(t: int):",
+     *indent([SCAN, "    x[j] = a", "    acc += k[j]", SCANNED.replace("TeamThread", "ThreadVector")]),
      "pk.parallel_for(pk.TeamThreadRange(team, n), g)")  # fmt: skip
 FAULTS.append(("K019", write(f"i: int, acc: pk.Acc[pk.int32], last: bool, {VIEWS}", ["k[i] = 2", "acc += 1"])))
 

@@ -160,18 +160,23 @@ class Teams(Statements):
         return before + self.nested(ctx, inner, t, kind, f"pk.TeamThreadRange(team, {span})")
 
     def scan(self, ctx: Context) -> list[str]:
-        kind, result = self.pick(["int32", self.real]), self.fresh("sum")
-        t, name, acc, last = (self.fresh(p) for p in ("t", "body", "acc", "last"))
-        size = self.n_rows * self.n_cols
+        """Return a scan by the team."""
+        t, size = self.fresh("t"), self.n_rows * self.n_cols
         chosen = [r for r in self.shared if len(r.parts) == 1 and self.number(0, 1)]
         own = [replace(r, parts=((r.parts[0][0].format(t), 0),)) for r in chosen]
         before, span = self.span(ctx, size)
         inner = ctx.inner(readable=ctx.readable + [r for r in self.shared if r not in chosen], counters=[], depth=1)
         inner.vars.append(Var(t, "int32", 0, size - 1))
-        head = f"def {name}({t}: int, {acc}: pk.Acc[{NAMES[kind]}], {last}: bool):"
-        lines = [*before, head, *indent(self.scan_body(inner, own, kind, acc, last)), *self.between(ctx)]
+        return before + self.scanned(ctx, inner, own, t, f"pk.TeamThreadRange(team, {span})")
+
+    def scanned(self, ctx: Context, inner: Context, own: list[Region], index: str, span: str) -> list[str]:
+        """Return the inner def of a scan, and its use."""
+        kind, result = self.pick(["int32", self.real]), self.fresh("sum")
+        name, acc, last = (self.fresh(p) for p in ("body", "acc", "last"))
+        head = f"def {name}({index}: int, {acc}: pk.Acc[{NAMES[kind]}], {last}: bool):"
+        lines = [head, *indent(self.scan_body(inner, own, kind, acc, last)), *self.between(ctx)]
         ctx.vars.append(Var(result, kind, -READ, READ))
-        return [*lines, f"{result}: {NAMES[kind]} = pk.parallel_scan(pk.TeamThreadRange(team, {span}), {name})"]
+        return [*lines, f"{result}: {NAMES[kind]} = pk.parallel_scan({span}, {name})"]
 
     def single(self, ctx: Context, who: str = "pk.PerTeam(team)", own: list[Region] | None = None) -> list[str]:
         """Return ``pk.single``; its body may store to any element of its regions."""
@@ -219,12 +224,16 @@ class Teams(Statements):
         return [head, *indent(self.row_item(inner, own, counters) + self.row_item(inner, own, counters))]
 
     def vector(self, ctx: Context, own: list[Region], counters: list) -> list[str]:
-        """Return a vector range, for or reduce; lane v owns one element of a row."""
+        """Return a vector range; lane v owns one element of a row."""
         v, mine = self.fresh("v"), [r for r in own if self.number(0, 1)]
         before, span = self.span(ctx, self.n_cols)
         targets = [replace(r, parts=tuple((p.format(v) if n else p, 0) for p, n in r.parts)) for r in mine]
         readable = [r for r in ctx.readable if r not in mine]
+        kind, span = self.pick(["for", "for", "int32", self.real, "scan"]), f"pk.ThreadVectorRange(team, {span})"
+        if kind == "scan":
+            inner = ctx.inner(readable=readable, counters=[], depth=1)
+            inner.vars.append(Var(v, "int32", 0, self.n_cols - 1))
+            return before + self.scanned(ctx, inner, targets, v, span)
         inner = ctx.inner(targets=targets, counters=counters, readable=readable, returnable=True, depth=2)
         inner.vars.append(Var(v, "int32", 0, self.n_cols - 1))
-        kind = self.pick(["for", "for", "int32", self.real])
-        return before + self.nested(ctx, inner, v, kind, f"pk.ThreadVectorRange(team, {span})")
+        return before + self.nested(ctx, inner, v, kind, span)
