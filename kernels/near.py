@@ -131,6 +131,38 @@ def run(
 
 
 @pk.function
+def images_along_z(
+    bound: pk.View2D[real], b: int, n2: int, cells: pk.View1D[pk.int32], lattice: pk.View1D[real]
+) -> Tuple[int, int]:
+    """Return the first image along z that batch b reaches, and the end; in a skew lattice all images."""
+    first: int = 0
+    end: int = 2 * cells[3] + 1
+    if not SKEW:
+        lowest, highest = reach(lattice[9] * lattice[9], bound[b][2], bound[b][5], lattice[8], n2, cells[3])
+        first = lowest // n2
+        end = highest // n2 + 1
+    return first, end
+
+
+@pk.function
+def nth_run(
+    column: int, p: int, n2: int, first_slab: int, across: int, bound: pk.View2D[real], b: int,
+    cell_begin: pk.View1D[pk.int32], cells: pk.View1D[pk.int32], lattice: pk.View1D[real],
+) -> Tuple[int, int, real, real, real]:  # fmt: skip
+    """Return begin and end of the sources of a column in image p along z, and their shift; none out of reach."""
+    column_in_reach, row, lowest, highest, x_shift, y_shift, z_move = nth_column(
+        column, first_slab, across, bound, b, cells, lattice
+    )
+    e_begin: int = 0
+    e_end: int = 0
+    z_shift: real = 0.0
+    image_in_reach: bool = column_in_reach and highest >= p * n2 and lowest < (p + 1) * n2
+    if image_in_reach:
+        e_begin, e_end, z_shift = run(cell_begin, row, lowest, highest, p, z_move, cells, lattice)
+    return e_begin, e_end, x_shift, y_shift, z_shift
+
+
+@pk.function
 def far_parts(tau: real, coef: pk.View1D[real], far: List[real]) -> None:
     """Set far[f] = polynomial f at tau; even and odd powers are two chains of half the length."""
     tau2: real = tau * tau
@@ -141,6 +173,14 @@ def far_parts(tau: real, coef: pk.View1D[real], far: List[real]) -> None:
             even = even * tau2 + coef[f * TERMS + 2 * n]
             odd = odd * tau2 + coef[f * TERMS + 2 * n + 1]
         far[f] = odd + even * tau
+
+
+@pk.function
+def root_and_far_parts(r2: real, coef: pk.View1D[real], scale: real, tiny: real, far: List[real]) -> real:
+    """Set the far parts of a pair within rc, scale = 2 / rc2; return 1/r, or 0 for a coincident pair."""
+    w: real = rinv_or_zero(r2, tiny)
+    far_parts(r2 * scale - 1.0, coef, far)
+    return w
 
 
 @pk.function
@@ -178,9 +218,8 @@ def add_fields(
     tiny: real, acc: List[real],
 ) -> None:  # fmt: skip
     """Add to acc the fields of all right-hand sides of source e, at (dx, dy, dz) from it; scale = 2 / rc2."""
-    w: real = rinv_or_zero(r2, tiny)
     far: List[real] = [0.0] * NF
-    far_parts(r2 * scale - 1.0, coef, far)
+    w: real = root_and_far_parts(r2, coef, scale, tiny, far)
     for r in range(RHS):
         s: List[real] = [0.0] * NS
         strengths(src, e, r, s)
@@ -212,9 +251,8 @@ def add_staged(
     r2: real = dx * dx + dy * dy + dz * dz
     in_reach: bool = r2 < rc2
     if in_reach:
-        w: real = rinv_or_zero(r2, tiny)
         far: List[real] = [0.0] * NF
-        far_parts(r2 * scale - 1.0, coef, far)
+        w: real = root_and_far_parts(r2, coef, scale, tiny, far)
         for r in range(RHS):
             s: List[real] = [0.0] * NS
             for k in range(NS):

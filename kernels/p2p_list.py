@@ -13,19 +13,16 @@ import pykokkos as pk
 
 from parki.kernels.near import (
     RHS,
-    SKEW,
     SUMS,
     all_columns,
     constants,
-    far_parts,
-    nth_column,
-    reach,
-    run,
+    images_along_z,
+    nth_run,
+    root_and_far_parts,
     separation,
     strengths,
 )
 from parki.kernels.pair.laplace import NF, NS, NU, pair
-from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
 RUNS = 256  # runs that fit in scratch
@@ -40,9 +37,8 @@ def add_listed(
 ) -> None:  # fmt: skip
     """Add source e of a list to acc if it is closer than rc, as nearly all of the list are; scale = 2 / rc2."""
     dx, dy, dz, r2 = separation(x, y, z, src, e)
-    w: real = rinv_or_zero(r2, tiny)
     far: List[real] = [0.0] * NF
-    far_parts(r2 * scale - 1.0, coef, far)
+    w: real = root_and_far_parts(r2, coef, scale, tiny, far)
     for r in range(RHS):
         s: List[real] = [0.0] * NS
         strengths(src, e, r, s)
@@ -85,12 +81,7 @@ def p2p_list(
     shift_x: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
     shift_y: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
     shift_z: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
-    p_begin: int = 0
-    p_end: int = 2 * cells[3] + 1
-    if not SKEW:
-        lowest, highest = reach(rc2, bound[b][2], bound[b][5], lattice[8], n2, cells[3])
-        p_begin = lowest // n2
-        p_end = highest // n2 + 1
+    p_begin, p_end = images_along_z(bound, b, n2, cells, lattice)
 
     def clear(t: int):
         for k in range(SUMS):
@@ -104,15 +95,9 @@ def p2p_list(
                 some = RUNS
 
             def meet(j: int, acc: pk.Acc[int], final: bool):
-                column_in_reach, row, first, last, x_shift, y_shift, z_move = nth_column(
-                    column + j, first_slab, across, bound, b, cells, lattice
+                e_begin, e_end, x_shift, y_shift, z_shift = nth_run(
+                    column + j, p, n2, first_slab, across, bound, b, cell_begin, cells, lattice
                 )
-                e_begin: int = 0
-                e_end: int = 0
-                z_shift: real = 0.0
-                image_in_reach: bool = column_in_reach and last >= p * n2 and first < (p + 1) * n2
-                if image_in_reach:
-                    e_begin, e_end, z_shift = run(cell_begin, row, first, last, p, z_move, cells, lattice)
                 has_sources: bool = e_begin < e_end
                 if has_sources:
                     if final:

@@ -9,7 +9,7 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.near import SKEW, SUMS, add_fields, all_columns, constants, nth_column, reach, run, separation
+from parki.kernels.near import SUMS, add_fields, all_columns, constants, images_along_z, nth_run, separation
 
 real = pk.double
 TARGETS = 4  # targets of a batch, at most
@@ -45,7 +45,7 @@ def p2p_list_2d(
     batch: pk.View2D[pk.int32], bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real],
     cells: pk.View1D[pk.int32], lattice: pk.View1D[real], tiny: real,
 ):  # fmt: skip
-    """Set u[:, i] to the near field at target i; xs[:, e] is the position of source e."""
+    """Set u[:, i] to the field at target i of all sources e, at xs[:, e], that are within rc."""
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
@@ -59,12 +59,7 @@ def p2p_list_2d(
     found: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), 2 * TARGETS * LANES)
     image: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), 2 * TARGETS * LANES)
     part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TARGETS * SUMS * LANES)
-    p_begin: int = 0
-    p_end: int = 2 * cells[3] + 1
-    if not SKEW:
-        lowest, highest = reach(rc2, bound[b][2], bound[b][5], lattice[8], n2, cells[3])
-        p_begin = lowest // n2
-        p_end = highest // n2 + 1
+    p_begin, p_end = images_along_z(bound, b, n2, cells, lattice)
     images: int = p_end - p_begin
 
     def clear(place: int):
@@ -80,15 +75,9 @@ def p2p_list_2d(
         def meet(j: int, acc: pk.Acc[int], final: bool):
             column: int = (first_run + j) // images
             p: int = p_begin + first_run + j - column * images
-            column_in_reach, row, lowest_cell, highest_cell, x_shift, y_shift, z_move = nth_column(
-                column, first_slab, across, bound, b, cells, lattice
+            e_begin, e_end, x_shift, y_shift, z_shift = nth_run(
+                column, p, n2, first_slab, across, bound, b, cell_begin, cells, lattice
             )
-            e_begin: int = 0
-            e_end: int = 0
-            z_shift: real = 0.0
-            image_in_reach: bool = column_in_reach and highest_cell >= p * n2 and lowest_cell < (p + 1) * n2
-            if image_in_reach:
-                e_begin, e_end, z_shift = run(cell_begin, row, lowest_cell, highest_cell, p, z_move, cells, lattice)
             has_sources: bool = e_begin < e_end
             if has_sources:
                 if final:

@@ -142,6 +142,7 @@ class Maker:
             slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4, **changes}
             at = {"xs": np.ascontiguousarray(src[:, :3].T)}
             yield "p2p_list", slots | {"RUNS": 5, "CAP": 9, "PIECE": 4}, 2, args | at
+            yield "p2p_list_2d", slots | {"RUNS": 5, "TARGETS": 8, "LANES": 4}, 2, args | at
             for loop in ("gm_1d", "gm_2d", "sm_1d", "sm_2d"):
                 small = {} if loop == "gm_1d" else {"TARGETS": 5, "LANES": 2, "TILE": 3}
                 yield f"p2p_{loop}", slots | small, 2, args
@@ -364,7 +365,7 @@ def cases(real):
     groups |= {group: function(maker) for group, function in (energies.GROUPS | fmm.GROUPS).items()}
     for group, launches in groups.items():
         for n, (workunit, slots, league, args) in enumerate(launches):
-            file = workunit if group == "scattered" or workunit in ("p2p_list", *PUBLISHED) else group
+            file = workunit if group == "scattered" or workunit in ("p2p_list", "p2p_list_2d", *PUBLISHED) else group
             file = f"published/{file}" if workunit in PUBLISHED else file
             name = workunit if workunit not in fmm.TWICE else f"{group}-{workunit}"
             made[f"{name}-{n}"] = Case(file, workunit, slots, league, args)

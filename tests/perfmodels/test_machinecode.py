@@ -105,9 +105,9 @@ def compiled():
     return lambda wanted: {loop.unit.ir.name: loop for loop in hot_loops(wanted, "sm_90")}
 
 
-def of_ewald(kernel):
+def of_ewald(kernel, **options):
     p = choose.parameters(Question(kernel, BOX, 1_000_000, 1_000_000, 1e-9))
-    v = variants.choose(Space("Cuda"), p.dtype, EwaldOptions(box=BOX))
+    v = variants.choose(Space("Cuda"), p.dtype, EwaldOptions(box=BOX, **options))
     return sums.SumSteps(p, v, (1_000_000, 1_000_000, True), Space("Cuda")).steps.units()
 
 
@@ -152,6 +152,17 @@ def test_near_fields_are_bound_by_arithmetic(compiled):
         loop = compiled(near_field(kernel))["p2p_gm_1d"]
         assert loop.bound.by == "double"
         assert loop.useful > 0.9
+
+
+def test_lists_of_targets(compiled):
+    """Check a turn of LIST-2D in which every lane has a source: reads of the list and sums of lanes are in scratch."""
+    wanted = [entry for entry in of_ewald("stokes_comb", p2p_method="LIST-2D") if entry[0].ir.name == "p2p_list_2d"]
+    loop = compiled(wanted)["p2p_list_2d"]
+    counts = by_pipe(loop.turn)
+    assert (loop.bound.by, loop.pairs, loop.spills) == ("double", 1, 0)
+    assert all(
+        a <= WORSE * b for a, b in zip((counts["double"], counts["memory"], loop.registers), (124, 23, 93), strict=True)
+    )
 
 
 def test_roots_have_no_slow_code(compiled):

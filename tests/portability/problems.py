@@ -13,11 +13,14 @@ P, DEGREE, TERMS, RC = 6, 4, 4, 0.9
 MULTIPLIERS = {"scalar": (1, 1), "divergence": (3, 1), "stokes": (3, 3), "stokes_comb": (4, 3)}  # components in and out
 WINDOW = {"P": P, "DEGREE": DEGREE}
 P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
-P2P |= {"p2p_list": (32, 1)}
+P2P |= {"p2p_list": (32, 1), "p2p_list_2d": (4, 16)}
 P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
 G2P = ("g2p_target", "g2p_base")
 NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
-LISTS = {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5}  # more than one list
+LISTS = {  # more than one list
+    "p2p_list": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5},
+    "p2p_list_2d": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "TARGETS": 13, "LANES": 16},
+}
 #: Outputs of interpolation for targets: values, values with slopes, or slopes alone.
 TAKEN = ({}, {"SLOPES": True}, {"VALUE": False, "SLOPES": True, "SKEW": True})
 #: Specialisations of each workunit, except for types.
@@ -35,7 +38,7 @@ SLOTS = {
         for skew in (False, True)
     ],
     "direct_sum": [{"pair": f"pair/{name}"} for name in PAIRS],
-    **{unit: [(LISTS if unit == "p2p_list" else NEAR) | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
+    **{unit: [LISTS.get(unit, NEAR) | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
     **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
     "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16} | taken for taken in TAKEN],
     "g2p_base": [WINDOW | {"NC": 3} | taken for taken in TAKEN],

@@ -230,7 +230,7 @@ def test_direct_sum(pair, space, real, unit, rng):
 
 def near_field(name, pair, given, space, unit):
     u = given["u"].copy()
-    if name == "p2p_list":
+    if name.startswith("p2p_list"):
         given = given | {"xs": np.ascontiguousarray(given["src"][:, :3].T)}
     policy = TeamPolicy(space, 5, *P2P[name])
     launching.parallel_for(policy, unit(name, list(PAIRS).index(pair)), **given | {"u": u})

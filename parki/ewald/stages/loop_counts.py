@@ -82,13 +82,13 @@ def _listed_by_lanes(n: Near, sums: int, lanes: int, all_lanes: bool) -> Trips:
     lists = max(n.rows * images / teams / kernel_constant("p2p_list_2d", "RUNS"), 1.0)
     ratio, run_size = _share(n.runs, n.rows * images), _share(n.met, n.runs)
     pieces = (run_size + (lanes - 1) / 2 * (run_size > 0)) / lanes
-    within, tests = n.within / targets / lists, n.runs / teams / lists * pieces
-    full = max(within - (lanes - 1) / 2, 0.0) / lanes  # turns with a source for every lane
+    pairs, tests = n.within / targets / lists, n.runs / teams / lists * pieces
+    full = max(pairs - (lanes - 1) / 2, 0.0) / lanes  # turns with a source for every lane
     turns = {"place": n.n_targets / teams * sums * lanes, "t": n.n_targets / teams, "first_run": lists}
     turns |= {"first_run:j": n.rows * images / teams / lists, "image_in_reach": ratio, "has_sources": ratio}
     turns |= {"final": 1.0, "g": n.runs / teams / lists, "e": pieces, "is_full": _share(full, tests)}
     turns |= {"e:j": float(lanes) if all_lanes else _share(run_size, pieces)}
-    turns |= {"in_reach": _share(n.within, n.looked_at), "rest": float(lanes) if all_lanes else within - full * lanes}
+    turns |= {"in_reach": _share(n.within, n.looked_at), "rest": float(lanes) if all_lanes else pairs - full * lanes}
     return Trips(n.batches, turns)
 
 
