@@ -44,19 +44,26 @@ struct pk_args {
   const pk_out<int64_t> ul(pk_a.ul, pk_a.pk_len_u)
 """
 
-# For every thread and type: sum of its row, sum of its block, exclusive prefix sum in the block, total of the scan.
+# For every thread and type: sum of its row, sum of its block, exclusive prefix sum in the block, total of the scan, the
+# same two of its row, and of the row's count of positive numbers.
 SUMS = (
     ARGS
     + """
 #define ONE(x, u, T)                                        \\
   {                                                         \\
     const T v = x.get(at, 1);                               \\
-    u.set(4 * at, pk_row_sum(v, 2), 3);                     \\
-    u.set(4 * at + 1, pk_team_sum(v, 4), 5);                \\
-    T total;                                                \\
+    u.set(8 * at, pk_row_sum(v, 2), 3);                     \\
+    u.set(8 * at + 1, pk_team_sum(v, 4), 5);                \\
+    T total, row_total, count;                              \\
     const T before = pk_team_scan(v, total, 6);             \\
-    u.set(4 * at + 2, before, 7);                           \\
-    u.set(4 * at + 3, total, 8);                            \\
+    u.set(8 * at + 2, before, 7);                           \\
+    u.set(8 * at + 3, total, 8);                            \\
+    const T row_before = pk_row_scan(v, row_total, 9);      \\
+    u.set(8 * at + 4, row_before, 10);                      \\
+    u.set(8 * at + 5, row_total, 11);                       \\
+    const T listed = pk_row_count((T)(v > 0), count, 12);   \\
+    u.set(8 * at + 6, listed, 13);                          \\
+    u.set(8 * at + 7, count, 14);                           \\
   }
 PK_KERNEL(sums) {
   VIEWS;
@@ -237,6 +244,19 @@ static T __shfl_up_sync(unsigned mask, T v, int d, int) {
   const int me = pk_sim.now->id;
   return shuffle(mask, v, me % 32 >= d ? me - d : me);
 }
+template <class T>
+static T __shfl_sync(unsigned mask, T v, int lane, int lanes) {
+  return shuffle(mask, v, pk_sim.now->id / lanes * lanes + lane);
+}
+static inline unsigned __ballot_sync(unsigned mask, bool v) {
+  unsigned bits = 0;
+  for (int lane = 0; lane < 32; lane++) {
+    const int from = pk_sim.now->id / 32 * 32 + lane;
+    if (shuffle(mask, (int)v, from < pk_sim.threads ? from : pk_sim.now->id) && (mask >> lane & 1)) bits |= 1u << lane;
+  }
+  return bits;
+}
+#define __popc(v) __builtin_popcount(v)
 template <class T>
 static T __ldg(const T* p) { return *p; }
 template <class T>

@@ -84,12 +84,15 @@ def check_sums(u, x, block, grid):
     """Compare the results of SUMS with NumPy; integers wrap on both sides."""
     for name, kind in texts.TYPES.items():
         v = x.astype(kind).reshape(grid, block[1], block[0])
-        got = u[name][: 4 * v.size].reshape(*v.shape, 4)
+        got = u[name][: 8 * v.size].reshape(*v.shape, 8)
         flat = v.reshape(grid, -1)
         total = flat.sum(axis=1, dtype=kind)[:, None, None]
         before = (flat.cumsum(axis=1, dtype=kind) - flat).reshape(v.shape)
         row = v.sum(axis=2, keepdims=True, dtype=kind)
-        want = np.stack(np.broadcast_arrays(row, total, before, total), axis=-1)
+        row_before, positive = v.cumsum(axis=2, dtype=kind) - v, (v > 0).astype(kind)
+        listed, count = positive.cumsum(axis=2, dtype=kind) - positive, positive.sum(axis=2, keepdims=True, dtype=kind)
+        parts = row, total, before, total, row_before, row, listed, count
+        want = np.stack(np.broadcast_arrays(*parts), axis=-1)
         if kind in (np.int32, np.int64):
             np.testing.assert_array_equal(got, want)
             continue
@@ -105,7 +108,7 @@ def test_sums_and_scans_agree_with_numpy_and_never_depend_on_the_order(programs,
     x = numbers(rng, grid * block[0] * block[1])
     first = None
     for seed, order, warp in SCHEDULES:
-        result = programs["sums"].run(block, grid, x, 4 * x.size, seed=seed, order=order, warp=warp)
+        result = programs["sums"].run(block, grid, x, 8 * x.size, seed=seed, order=order, warp=warp)
         assert result.fault is None
         first = first or result
         for name, u in result.u.items():
@@ -149,8 +152,8 @@ def test_correct_code_is_never_reported(programs, rng, block):
 def test_the_cuda_side_computes_the_same_bits(programs, cuda, rng, block):
     x = numbers(rng, 3 * block[0] * block[1])
     for seed in range(3):
-        want = programs["sums"].run(block, 3, x, 4 * x.size, seed=seed)
-        got = cuda["sums"].run(block, 3, x, 4 * x.size, seed=seed)
+        want = programs["sums"].run(block, 3, x, 8 * x.size, seed=seed)
+        got = cuda["sums"].run(block, 3, x, 8 * x.size, seed=seed)
         assert got.fault is None
         for name, u in got.u.items():
             np.testing.assert_array_equal(u, want.u[name])
@@ -238,7 +241,7 @@ def test_orders_are_what_they_say(programs):
 def test_launches_of_one_text_from_several_threads_wait_for_each_other(programs, rng):
     x = numbers(rng, 3 * 104)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(programs["sums"].run, (8, 13), 3, x, 4 * x.size, seed=seed) for seed in range(12)]
+        jobs = [pool.submit(programs["sums"].run, (8, 13), 3, x, 8 * x.size, seed=seed) for seed in range(12)]
     for job in jobs:
         assert job.result().fault is None
         check_sums(job.result().u, x, (8, 13), 3)
