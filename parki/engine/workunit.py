@@ -172,7 +172,7 @@ class Workunit:
         """Return the GPU text for these layouts; ``PARKI_DEBUG=source`` shows this text and its kernel's."""
         key = tuple(layouts.values())
         if key not in self._gpu:
-            self._gpu[key] = gpu.lower(self._jammed, layouts)
+            self._gpu[key] = gpu.lower(self._jammed, layouts, self.small)
             if _debugging("source"):
                 self._show(self._gpu[key])
         return self._gpu[key]

@@ -95,7 +95,7 @@ def _arithmetic(turn: Sequence[Instruction]) -> int:
 
 
 def _of_pair(unit: Workunit) -> float:
-    """Return the arithmetic instructions of a pair, from the loop of the kernel file that takes most roots."""
+    """Return the arithmetic instructions of a pair, from the smallest loop of the kernel file that takes roots."""
     loops = [block for block in operations(unit).inner() if block.kind == "loop" and block.trips is None]
     counts = [block.total(otherwise=1.0).operations for block in loops]
     counts = [count for count in counts if count.get("rsqrt")]

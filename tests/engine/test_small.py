@@ -52,12 +52,12 @@ def test_small_views(body, expected):
 
 def test_text():
     kernel = tree("y[i] = a[0] + a[4] * pk.double(k[1])")
-    text = gpu.lower(kernel, {"a": "V", "k": "V", "y": "C"})
+    text = gpu.lower(kernel, {"a": "V", "k": "V", "y": "C"}, small_views(kernel))
     assert ("double[5]", "a") in text.fields
     assert ("int32[2]", "k") in text.fields
     assert "double a[5];" in text.source
     assert '#define PK_ARGUMENTS "parki_work_param_0"' in text.source
-    plain = gpu.lower(kernel, {"a": "C", "k": "C", "y": "C"})
+    plain = gpu.lower(kernel, {"a": "C", "k": "C", "y": "C"}, {})
     assert "PK_ARGUMENTS" not in plain.source
     assert ("ptr", "a") in plain.fields
 

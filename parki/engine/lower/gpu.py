@@ -5,15 +5,18 @@ between devices are in `pk_gpu.h` alone.  A range over the league is one iterati
 leave one partial result per block, which the launch puts together.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from parki.engine.lower.common import CTYPES, VALUE, Lowered, extent, stride, strides, unit_dimension, used_extents
 from parki.engine.lower.gpu_spellings import GPU
 from parki.engine.lower.layout import laid_out
 from parki.engine.lower.printer import Printer
 from parki.engine.lower.threads import for_threads
 from parki.engine.tree import ir
-from parki.engine.tree.small import small_views
 
 HEADERS = ("pk_gpu.h", "pk_roots.h")
+NONE: Mapping[str, int] = MappingProxyType({})
 LAUNCH_FIELDS = (("ptr", "pk_partial"), ("int32", "pk_first"), ("int32", "pk_league"), ("int32", "pk_phase"))
 
 
@@ -22,9 +25,12 @@ def span(view: str) -> str:
     return f"pk_len_{view}"
 
 
-def lower(kernel: ir.KernelTree, layouts: dict[str, str]) -> Lowered:
-    """Return the GPU text of a checked kernel, for views of these layouts: ``C``, ``F``, ``S``, or ``V`` by value."""
-    return _Gpu(kernel, layouts).lower()
+def lower(kernel: ir.KernelTree, layouts: dict[str, str], small: Mapping[str, int] = NONE) -> Lowered:
+    """Return the GPU text of a checked kernel, for views of these layouts: ``C``, ``F``, ``S``, or ``V`` by value.
+
+    `small` has the elements that are read of each view that may go by value.
+    """
+    return _Gpu(kernel, layouts, small).lower()
 
 
 def entry(kernel: ir.KernelTree) -> str:
@@ -33,14 +39,13 @@ def entry(kernel: ir.KernelTree) -> str:
 
 
 class _Gpu(Printer):
-    def __init__(self, kernel: ir.KernelTree, layouts: dict[str, str]) -> None:
-        self.kernel, self.layouts = kernel, layouts
+    def __init__(self, kernel: ir.KernelTree, layouts: dict[str, str], small: Mapping[str, int]) -> None:
+        self.kernel, self.layouts, self.counts = kernel, layouts, small
         self.view_params = [p for p in kernel.params if p.rank]
         self.scalar_params = [p for p in kernel.params if not p.rank]
         super().__init__(GPU, {p.name: strides(p.name, p.rank, layouts[p.name]) for p in self.view_params})
         self.threaded = for_threads(kernel)
         self.used_extents = used_extents(self.threaded.tree)
-        self.counts = small_views(kernel)  # elements of views by value
 
     def lower(self) -> Lowered:
         k, tree = self.kernel, self.threaded.tree

@@ -97,12 +97,9 @@ class Step:
     def layouts(self) -> dict[str, str]:
         """Return the layout of each view on a GPU, in the order of the workunit's parameters."""
         layouts = {p.name: self.args[p.name].order for p in self.unit.ir.params if p.rank}
-        by_value = (
-            name
-            for name, n in self.unit.small.items()
-            if self.handles[name].fixed is not None and self.handles[name].size >= n
-        )
-        return layouts | dict.fromkeys(by_value, VALUE)
+        sizes = {name: a.size for name, a in self.handles.items() if a.ndim == 1 and a.fixed is not None}
+        small = self.unit.small if sizes else {}
+        return layouts | {name: VALUE for name, count in small.items() if sizes.get(name, -1) >= count}
 
     @property
     def threads(self) -> int | None:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from parki.engine import config
+from parki.engine.lower.common import VALUE
 from parki.engine.run import devices, graphs, spaces
 from parki.engine.run.ahead import compile_for
 from parki.engine.run.fit import Fixed, layout
@@ -63,8 +64,8 @@ class Launch:
                 match a:
                     case Handle():
                         args[name] = arrays[name] if name in arrays else self._memory.of(a, self._worker)
-                        if name in self.step.unit.small and (values := a.fixed) is not None:
-                            args[name] = Fixed(args[name], values)
+                        if self.step.layouts[name] == VALUE:
+                            args[name] = Fixed(args[name], a.fixed)
                     case Number():
                         args[name] = a.value
                     case Index():

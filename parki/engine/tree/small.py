@@ -6,7 +6,7 @@ Such a view has one index and is read alone, at places that constants and loops 
 from collections.abc import Iterable, Mapping
 
 from parki.engine.tree import ir
-from parki.engine.tree.walk import children, walk
+from parki.engine.tree.walk import children
 
 BYTES = 2048  # of all views by value of a workunit; arguments of a launch have 4096 bytes on every device
 ITEM = {"double": 8, "int64": 8, "float": 4, "int32": 4}
@@ -16,8 +16,7 @@ Bounds = Mapping[str, tuple[int, int]]  # least and largest value of loop indice
 def small_views(kernel: ir.KernelTree) -> dict[str, int]:
     """Return the elements that a workunit reads of each view that can be passed by value."""
     body = (*kernel.body, *(s for f in kernel.functions for s in f.body))
-    extents = {n.view for n in walk(body) if isinstance(n, ir.Extent)}
-    views = {p.name: p for p in kernel.params if p.rank == 1 and not (p.written or p.name in extents)}
+    views = {p.name: p for p in kernel.params if p.rank == 1 and not p.written}
     last: dict[str, int | None] = {}
     _visit(body, {}, last)
     sizes = {name: n + 1 for name, n in last.items() if name in views and n is not None and views[name].type in ITEM}
@@ -30,7 +29,7 @@ def small_views(kernel: ir.KernelTree) -> dict[str, int]:
 
 
 def _visit(nodes: Iterable[ir.Expr | ir.Stmt], bounds: Bounds, last: dict[str, int | None]) -> None:
-    """Set the last place that is read of each view, None where places are not known or below 0."""
+    """Set the last place that is read of each view, None where places are not known or below 0, or extents are read."""
     for node in nodes:
         inner = bounds
         if isinstance(node, ir.Load):
@@ -40,6 +39,8 @@ def _visit(nodes: Iterable[ir.Expr | ir.Stmt], bounds: Bounds, last: dict[str, i
                 last[node.view] = None
             else:
                 last[node.view] = max(highest, place[1])
+        elif isinstance(node, ir.Extent):
+            last[node.view] = None
         elif isinstance(node, ir.For):
             turns = None
             if isinstance(node.start, ir.Const) and isinstance(node.stop, ir.Const):
