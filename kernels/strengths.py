@@ -25,6 +25,7 @@ Q = 3 * SINGLE  # index of q among the strengths
 ALONG_Q = Q + 6 * SKEW  # index of q as a direction on the grid
 SYMMETRIC = (0, 1, 2, 1, 3, 4, 2, 4, 5)  # index of a symmetric 3 x 3 matrix's entry among its six numbers
 NM = (1 - COMB) * NC + COMB * (7 + 3 * SINGLE + 3 * SKEW)  # moments
+NR = (1 - COMB) * NC + COMB * 10  # numbers of a plane of constant x
 
 
 @pk.function
@@ -85,3 +86,41 @@ def along_z(
     else:
         for c in range(NC):
             value[c] = m[at + c] * w
+
+
+@pk.function
+def along_x(m: List[real], wx: real, gx: real, plane: List[real]) -> None:
+    """Set the numbers of a plane of constant x from the moments: `along_z` without the factors along y.
+
+    These are NC values, or (COMB) three factors each of W(y) W(z), W'(y) W(z) and W(y) W'(z) for F, and that of tau.
+    """
+    if COMB:
+        for c in range(3):
+            row: List[real] = [0.0] * 3
+            for d in range(3):
+                if SKEW:
+                    row[d] = m[Q + 1 + 3 * c + d]
+                else:
+                    row[d] = m[Q + 1 + SYMMETRIC[3 * c + d]]
+            plane[c] = row[0] * gx
+            if SINGLE:
+                plane[c] += m[c] * wx
+            plane[3 + c] = row[1] * wx
+            plane[6 + c] = row[2] * wx
+        plane[9] = m[Q] * wx
+    else:
+        for c in range(NC):
+            plane[c] = m[c] * wx
+
+
+@pk.function
+def along_y(plane: List[real], wy: real, gy: real, value: List[real], tilt: List[real]) -> None:
+    """Set value and tilt of a row along z, as in `along_z`, from the numbers of its plane."""
+    if COMB:
+        for c in range(3):
+            value[c] = plane[c] * wy + plane[3 + c] * gy
+            tilt[c] = plane[6 + c] * wy
+        value[3] = plane[9] * wy
+    else:
+        for c in range(NC):
+            value[c] = plane[c] * wy

@@ -14,6 +14,8 @@ coord = real  # type of coordinates, which may be wider than that of the grid
 P = 8  # taps per direction
 DEGREE = 6  # of the polynomials
 HALF = 0.5 * P
+SLACK = 0.01  # grid points by which rounding may move a point
+REACH = P + SLACK
 
 
 @pk.function
@@ -33,6 +35,17 @@ def offset(x: coord, s: coord) -> real:
 def anchor(x: coord, s: coord) -> Tuple[int, real]:
     """Return a point's first tap and its offset."""
     return first_tap(x, s), offset(x, s)
+
+
+@pk.function
+def within_reach(g: int, s: coord, h: coord, n: int) -> Tuple[int, int]:
+    """Return begin and end of the cells of width h that hold the points with grid point g among their taps."""
+    last: coord = coord(g - P // 2) + HALF
+    begin: int = int(pk.fmax(0.0, pk.floor((last - REACH) / (s * h))))
+    end: int = int(pk.floor((last + SLACK) / (s * h))) + 1
+    if end > n:
+        end = n
+    return begin, end
 
 
 @pk.function

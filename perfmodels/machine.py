@@ -159,7 +159,7 @@ class Machine:
     reached : dict
         The share of its limit that each of ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` reaches:
         measured, or a stated assumption.  Where measured, also those of `parki.perfmodels.counts.clusters.ASSUMED`; of
-        a GPU also ``"atomics"``, the share of their rate.
+        a GPU also ``"atomics"``, the share of their rate, and those of variants that differ (``"p2g_tile"``).
     links : dict
         Of a GPU, bytes a second each way: ``"host"``, and ``"peer"`` where copies go from one such GPU to another.
     parallel : dict
@@ -248,6 +248,10 @@ class Machine:
     def is_gpu(self) -> bool:
         """Return whether this is a GPU: threads stand for lanes."""
         return self.kind == "device"
+
+    def share(self, phase: str, variant: str = "") -> float:
+        """Return the share of its limit that a phase reaches, of a variant of its kernel if that differs."""
+        return self.reached.get(f"{phase}_{variant.lower()}", self.reached[phase])
 
     def some(self, units: int | None) -> int:
         """Return the number of cores that is asked for, all if none is given.

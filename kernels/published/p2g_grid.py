@@ -1,27 +1,14 @@
 """Particle-to-grid: one thread per grid point searches for the sources that reach the point; nothing is atomic."""
 
-from typing import List, Tuple
+from typing import List
 
 import pykokkos as pk
 
 from parki.kernels.strengths import COMB, NC, NM, RHS, along_z, moments
-from parki.kernels.window import HALF, P, anchor, slope_tap, tap
+from parki.kernels.window import P, anchor, slope_tap, tap, within_reach
 
 real = pk.double
 coord = real
-SLACK = 0.01  # grid points by which rounding may move a source
-REACH = P + SLACK
-
-
-@pk.function
-def within_reach(g: int, s: coord, h: coord, n: int) -> Tuple[int, int]:
-    """Return begin and end of the cells of width h that hold the points with grid point g among their taps."""
-    last: coord = coord(g - P // 2) + HALF
-    begin: int = int(pk.fmax(0.0, pk.floor((last - REACH) / (s * h))))
-    end: int = int(pk.floor((last + SLACK) / (s * h))) + 1
-    if end > n:
-        end = n
-    return begin, end
 
 
 @pk.workunit

@@ -35,6 +35,7 @@ from parki.prediction import Prediction
 
 #: Phases of each part of a sum.
 PARTS = {"near": ("p2p",), "transform": ("fft", "cnv", "ifft"), "spread": ("p2g",), "gather": ("g2p",)}
+SYSTEM = 2 << 10  # bytes of shared memory that a block leaves to the system and to sums over a team
 SECTOR = 4  # numbers that memory moves for one number at any place
 
 
@@ -137,9 +138,9 @@ def by_limits(
     p: Parameters, v: Variants, n: tuple[int, int], machine: Machine, units: int, crowding: tuple[float, ...] = ()
 ) -> dict[str, Phase]:
     """Return work and time of each phase: its limit by the roofline over the share of the limit that is reached."""
-    limits = {}
+    limits, methods = {}, {"p2p": v.p2p, "p2g": v.p2g, "g2p": v.g2p}
     for name, phase_counts in counts(p, v, n, machine, crowding).items():
-        share = machine.reached[name] * machine.together(name, units)
+        share = machine.share(name, methods.get(name, "")) * machine.together(name, units)
         limits[name] = by_limit(phase_counts, machine, p.type_of(name), units, share)
     return limits
 
@@ -180,7 +181,9 @@ def counts(
 def of_machine(v: Variants, machine: Machine, dtype: str) -> Variants:
     """Return variants in the vectors of a machine that is a host, the same for a GPU."""
     lanes = machine.lanes[dtype]
-    return v if machine.is_gpu else replace(v, targets=lanes, lanes=lanes)
+    if machine.is_gpu:
+        return replace(v, scratch=machine.shared_bytes - SYSTEM)
+    return replace(v, targets=lanes, lanes=lanes)
 
 
 def _moved(count: float) -> Counts:

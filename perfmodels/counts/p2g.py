@@ -3,7 +3,8 @@
 Sorted sources find the grid points of their neighbours in the first level of memory: past this level go the grid points
 that a column of cells touches, once for every column.  Sources in any order (BASE) find none: their P² rows of P points
 are whole cache lines from memory and back.  HYBRID adds the sums of a run of sources, atomically past the first level;
-GRID reads the sources again for every row of grid points that they reach, and writes each grid point once.
+GRID reads the sources again for every row of grid points that they reach, and writes each grid point once; TILE for
+every tile.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from parki.perfmodels.counts.totals import Counts, TextTotals, levels
 
 LINE = 64  # bytes of a cache line
 CACHE = 32e6  # bytes of a last level of cache, if no other number is known
-VARIANTS = ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")
+VARIANTS = ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK", "TILE")
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,10 @@ def counts(
     text: TextTotals,
     s: Spreading,
     device: bool = False,
-    lanes: int = 1,
+    fill: float = 1.0,
     launches: int = 1,
     cache: float = CACHE,
-    box: tuple[float, float] | None = None,
+    looked_at: float = 0.0,
 ) -> Counts:
     """Count the spreading of all sources.
 
@@ -93,14 +94,14 @@ def counts(
         Sources and grid.
     device
         Whether scratch is apart from memory.
-    lanes
-        Lanes of a vector or a warp: for BLOCK, where the window's points are the lanes, and for HYBRID.
+    fill
+        Share of the lanes whose work counts: `filled` for BLOCK, `reached` for HYBRID, from `met` for TILE.
     launches
         One, or as many as there are colours of blocks.
     cache
         Bytes of the last level of cache: a larger grid is in memory.
-    box
-        For HYBRID, grid points along x and y that a run of sources reaches.
+    looked_at
+        For TILE, sources that all tiles look at.
 
     Raises
     ------
@@ -119,11 +120,9 @@ def counts(
     elif variant == "GRID":
         l2 = s.ends * (s.P + s.cells[0]) * (s.P + s.cells[1]) + s.grid
         dram = s.ends + s.grid
-    fill = 1.0
-    if variant == "BLOCK":
-        fill = filled(s.P, lanes, not device)
-    elif variant == "HYBRID" and box:
-        fill = reached(s.P, lanes, *box)
+    elif variant == "TILE":
+        l2 = s.itemsize * looked_at * s.row + s.grid
+        dram = s.ends + s.grid
     return Counts(text.operations, levels(text, l2, dram, device), text.atomics, launches, fill)
 
 
@@ -142,3 +141,13 @@ def reached(P: int, lanes: int, nx: float, ny: float) -> float:
     if lanes <= ny:
         return max(P / (P + lanes - 1), P / ny)
     return P / ny * max(P / (P + lanes / ny - 1), P / nx)
+
+
+def met(P: int, lanes: int, line: int, rows: int) -> float:
+    """Return the share of lanes whose rows a source reaches, if it reaches at least one of a warp in TILE.
+
+    `line` lanes are neighbours along y, each with this number of rows, and then along x.
+    """
+    across = lanes // line
+    warps = (P + across - 1) / across * (P + line * rows - 1) / (line * rows)
+    return P * (P + rows - 1) / rows / lanes / warps

@@ -72,7 +72,7 @@ def test_much_scratch_is_asked_for(device, kernels):
 
 def test_too_much_scratch(device, kernels):
     x = standin.ndarray(np.zeros((2, 3)))
-    with pytest.raises(LaunchError, match="asks for 320008 bytes of scratch, Cuda has at most 231424 for a team"):
+    with pytest.raises(LaunchError, match="asks for 320016 bytes of scratch, Cuda has at most 231424 for a team"):
         engine.prepare(TeamPolicy("Cuda", 2, 32), kernels("reversed_by_scratch"), x=x, n=3, asked=20000)
 
 

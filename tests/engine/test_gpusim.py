@@ -200,7 +200,7 @@ def test_no_access_of_a_phase_is_forgotten(programs):
 def test_scratch_is_counted_piece_by_piece(programs):
     run = programs["faults"].run
     fault = run(mode=6, n=255).fault  # 2040 bytes, and 12 more
-    assert (fault.kind, fault.site, fault.index, fault.limit) == (3, 2, 2056, 2048)
+    assert (fault.kind, fault.site, fault.index, fault.limit) == (3, 2, 2064, 2048)
     fault = run(mode=6, n=-1).fault
     assert (fault.kind, fault.site, fault.index) == (3, 1, -1)
     assert run(mode=6, n=254).fault is None

@@ -213,7 +213,7 @@ def test_scratch(kernels, rng):
 def test_scratch_that_does_not_fit(kernels):
     unit, x = kernels("reversed_by_scratch"), np.ones((3, 40))
     # the decorator asks for 8 * 20 + 4 * 41 bytes, rounded up; the views take 8 * 40 + 4 * 40
-    with pytest.raises(LaunchError, match=r"declares \d+ bytes of scratch, its decorator asks for 328"):
+    with pytest.raises(LaunchError, match=r"declares \d+ bytes of scratch, its decorator asks for 336"):
         engine.parallel_for(TeamPolicy("OpenMP", 3), unit, x=x, n=40, asked=20)
     refused("a scratch size is -1", engine.prepare, TeamPolicy("Serial", 3), unit, x=x, n=4, asked=-1)
     refused("declares -5 bytes", engine.parallel_for, TeamPolicy("Serial", 3), unit, x=x, n=-5, asked=4)

@@ -107,7 +107,7 @@ def test_a_plan_of_points_on_a_gpu(cupy, rng):
     "choice",
     [
         *({"p2p_method": name} for name in ("LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")),
-        *({"p2g_method": name} for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")),
+        *({"p2g_method": name} for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK", "TILE")),
         *({"g2p_method": name} for name in ("BASE", "TARGET")),
         {"p2p_threads_x": 128, "p2g_threads": 64, "g2p_threads": 32},
     ],

@@ -28,7 +28,9 @@ SOME = (
     ("stokes_comb", 1),
     ("stokes_comb", 3),
 )
-VARIANTS = [{"p2g_method": name} for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")] + [{"g2p_method": "BASE"}]
+VARIANTS = [{"p2g_method": name} for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK", "TILE")] + [
+    {"g2p_method": "BASE"}
+]
 
 
 def arguments(kernel, rng, n=120, box=BOX):

@@ -87,7 +87,7 @@ def test_auto_is_a_name_for_nothing():
 def test_what_is_chosen():
     host, gpu = (variants.choose(spaces.get(space), "float64") for space in ("OpenMP", "GpuSim"))
     assert (host.p2p, host.p2g, host.g2p) == ("LIST", "BLOCK", "TARGET")
-    assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("GM-1D", "HYBRID", "TARGET")
+    assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("GM-1D", "TILE", "TARGET")
     assert host.targets >= 4
     assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (32, 1, 128, 128)
     assert variants.lane_rows(gpu.g2p_threads) == (16, 8)

@@ -12,7 +12,7 @@ BOX = (1.0, 1.3, 0.8)
 TOLERANCE = {"float64": 1e-9, "float32": 1e-3}
 VARIANTS = [
     *(("p2p_method", name) for name in ("LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")),
-    *(("p2g_method", name) for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")),
+    *(("p2g_method", name) for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK", "TILE")),
     *(("g2p_method", name) for name in ("BASE", "TARGET")),
 ]
 BLOCKS = [

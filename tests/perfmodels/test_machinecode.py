@@ -124,9 +124,9 @@ def of_trees(method):
 
 # Double instructions, loads and stores of a pair (of a turn where there are no pairs), and registers, as read.
 BUDGETS = {
-    "stokes_comb": {"p2p_gm_1d": (119, 12, 92), "p2g_hybrid": (72, 28, 126), "g2p_target": (26, 25, 64)},
+    "stokes_comb": {"p2p_gm_1d": (119, 12, 92), "p2g_tile": (66, 16, 128), "g2p_target": (26, 25, 64)},
     "stokes_sl": {"p2p_gm_1d": (66, 6, 72)},
-    "laplace": {"p2p_gm_1d": (30, 4, 70)},
+    "laplace": {"p2p_gm_1d": (30, 4, 70), "p2g_tile": (36, 8, 125)},
     "treecode": {"ranges": (13, 4, 64)},
     "fmm": {"fields": (12, 4, 64), "check_values": (16, 4, 56)},
 }

@@ -1,6 +1,7 @@
 """Small problems for the workunits, and the specialisations of these."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ MULTIPLIERS = {"scalar": (1, 1), "divergence": (3, 1), "stokes": (3, 3), "stokes
 WINDOW = {"P": P, "DEGREE": DEGREE}
 P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
 P2P |= {"p2p_list": (32, 1), "p2p_list_2d": (4, 16)}
-P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
+P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid", "p2g_tile")
+TILE = {"TX": 8, "TY": 8, "TZ": 4, "YT": 2, "LINE": 4, "COLUMNS": 5, "CANDIDATES": 7, "CAP": 4}
 G2P = ("g2p_target", "g2p_base")
 NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
 LISTS = {  # more than one list
@@ -48,6 +50,7 @@ SLOTS = {
     "halo_rows": [{}],
 }
 SLOTS["p2g_hybrid"] = [slots | {"CAP": 8, "ZT": 4} for slots in SLOTS["p2g_hybrid"]]
+SLOTS["p2g_tile"] = [slots | TILE for slots in SLOTS["p2g_tile"]]
 #: Specialisations with a far field in single precision and points in double precision.
 MIXED = {"scatter_sum": {"real": "float64", "far": "float32"}}
 MIXED |= {unit: {"real": "float32", "coord": "float64"} for unit in (*P2G, *G2P)}
@@ -132,6 +135,17 @@ def grid_setting(rng, real):
     points = (9, 10, 8)
     scale = {f"s{d}": m / side for d, (m, side) in enumerate(zip(points, BOX, strict=True))}
     return polynomials, scale, tuple(m + P for m in points)
+
+
+def teams(name, shape):
+    """Return the teams of GRID, one for each row of a grid (components, …), or of TILE."""
+    sides = (TILE["TX"], TILE["TY"], TILE["TZ"]) if name == "p2g_tile" else (1, 1, shape[3])
+    return math.prod(-(-n // side) for n, side in zip(shape[1:], sides, strict=True))
+
+
+def extent(name, shape):
+    """Return the arguments of GRID and of TILE that tell the grid points of each axis."""
+    return {f"e{d}": n for d, n in enumerate(shape[1:]) if d > 0 or name == "p2g_tile"}
 
 
 def spread_setting(components, rng, real, coord=None):

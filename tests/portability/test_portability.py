@@ -246,10 +246,10 @@ def test_p2p(name, pair, space, real, unit, rng):
 
 
 def spread(name, setting, space, unit):
-    """Return the grid after one P2G loop; GRID stores to it, the others add."""
+    """Return the grid after one P2G loop; GRID and TILE store to it, the others add."""
     src, begin, given, shape = setting
     which = unit(name, shape[0] - 3)
-    grid = np.full(shape, np.nan if name == "p2g_grid" else 0, given["window"].dtype)
+    grid = np.full(shape, np.nan if name in ("p2g_grid", "p2g_tile") else 0, given["window"].dtype)
     given = {"src": src, "grid": grid} | given
     cells = {f"n{d}": n for d, n in enumerate(CELLS)}
     if name == "p2g_block":
@@ -260,10 +260,10 @@ def spread(name, setting, space, unit):
             launching.parallel_for(TeamPolicy(space, shape[0], 4, 8), which, **given)
     elif name == "p2g_atomic":
         launching.parallel_for(RangePolicy(space, len(src)), which, **given)
-    elif name == "p2g_grid":
+    elif name in ("p2g_grid", "p2g_tile"):
         widths = {f"h{d}": side / n for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True))}
-        given |= {"cell_begin": begin, "e1": shape[2], "e2": shape[3]} | cells | widths
-        launching.parallel_for(TeamPolicy(space, shape[1] * shape[2], 32), which, **given)
+        given |= {"cell_begin": begin} | cells | widths | problems.extent(name, shape)
+        launching.parallel_for(TeamPolicy(space, problems.teams(name, shape), 32), which, **given)
     else:
         batch = np.array([[0, 8], [8, 9], [9, 27], [27, 40]], np.int32)
         bound = problems.bounds(src.T[:3], batch).astype(src.dtype)

@@ -14,7 +14,6 @@ from parki.engine.run.devices import Device
 from parki.engine.workunit import Workunit
 
 FREE = 48 << 10  # bytes of scratch that a block has without a request to the driver
-STATIC = 1 << 10  # bytes of shared memory that sums over a team may take besides scratch
 WARP = 32  # threads; block sizes in a module's name are whole warps, so that few modules are compiled
 
 
@@ -66,7 +65,7 @@ class DeviceCall(GpuCall):
     def __init__(self, policy: Any, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]) -> None:
         self.xp, self.device = devices.cupy(), devices.current()
         self.driver = self.xp.cuda.driver
-        self.limit = self.device.shared_bytes_optin - STATIC
+        self.limit = self.device.scratch
         super().__init__(policy, workunit, layouts, arrays)
         self._point()
 

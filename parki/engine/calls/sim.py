@@ -12,9 +12,9 @@ from parki.engine.calls.gpu import GpuCall
 from parki.engine.compile import loading, objects
 from parki.engine.compile.compiler import target
 from parki.engine.run import gpusim
+from parki.engine.run.spaces import SIM_SCRATCH
 from parki.engine.workunit import Workunit
 
-SHARED = 64 << 10  # bytes of scratch for a team: as much as AMD devices have, the least of those supported
 ONE = threading.Lock()  # a simulated object has one memory: one launch at a time
 FLAGS = ("-O1", "-fno-strict-aliasing", "-DPK_SIM", "-DPK_BLOCK=1024")
 
@@ -63,7 +63,7 @@ def entry(path: Path) -> Any:
 class SimCall(GpuCall):
     """A simulated launch, bound to NumPy arrays."""
 
-    xp, limit = np, SHARED
+    xp, limit = np, SIM_SCRATCH
 
     def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Any:
         """Return the entry point."""

@@ -145,7 +145,7 @@ struct pk_shared {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "scratch has elements of 4 or 8 bytes");
   int64_t begin, n;
   pk_shared(int64_t& used, int64_t count, int32_t site) : begin(used), n(count) {
-    used += (count * (int64_t)sizeof(T) + 7) / 8 * 8;
+    used += (count * (int64_t)sizeof(T) + 15) / 16 * 16;
     const int64_t most = pk_sim.launch->shared_bytes;
     if (count < 0 || used > most)
       pk_sim_fault(pk_much_scratch, site, -1, count < 0 ? count : used, most, pk_sim.now->id, -1);

@@ -26,6 +26,9 @@ _INSTALL = {
     HIP: f"{config.INSTALL_ROCM} (with ROCm 7 on the system)",
 }
 _NO_DRIVER, _NO_DEVICE, _NOT_INITIALISED = 35, 100, 3  # of cudaError_t; HIP numbers these alike
+STATIC = 1 << 10  # bytes of shared memory that sums over a team may take besides scratch
+#: Bytes of scratch that a team may ask for where no device is at hand: of GH100, and of AMD devices, which have least.
+SCRATCH = {CUDA: (227 << 10) - STATIC, HIP: (64 << 10) - STATIC}
 _NVIDIA = Path("/proc/driver/nvidia/version")
 
 
@@ -47,6 +50,11 @@ class Device:
     warp: int
     multiprocessors: int
     capability: str = ""
+
+    @property
+    def scratch(self) -> int:
+        """Return the bytes of scratch that a team may ask for."""
+        return self.shared_bytes_optin - STATIC
 
 
 @dataclass(frozen=True)

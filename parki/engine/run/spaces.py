@@ -17,6 +17,7 @@ from parki.engine.run import devices, limits
 HOST, DEVICE, SIM = ("Serial", "OpenMP"), ("Cuda", "HIP"), ("GpuSim", "GpuSim64")
 NAMES = (*HOST, *DEVICE, *SIM)
 _BEST_HOST, _BEST_DEVICE = ("cpu", "host"), ("gpu",)
+SIM_SCRATCH = 64 << 10  # bytes of a team's scratch in the simulator, as much as AMD devices have
 ENGINES = (config.NAME, "pykokkos")
 T = TypeVar("T")
 _forked = False
@@ -109,6 +110,17 @@ class Space:
             case "Cuda" | "GpuSim":
                 return 32
         return 1
+
+    @property
+    def scratch(self) -> int:
+        """Return the bytes of scratch that a team may ask for: on GPUs of the device in use, else of a usual one.
+
+        Hosts have the simulator's number, and no limit.
+        """
+        if not self.own_memory:
+            return SIM_SCRATCH
+        device = devices.current() or next(iter(devices.find(self.name)), None)
+        return device.scratch if device else devices.SCRATCH[self.name]
 
 
 def get(name: str | Space | None = None, engine: str | None = None) -> Space:

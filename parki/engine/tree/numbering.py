@@ -206,7 +206,7 @@ class _Walker:
 
     def of_Compare(self, e: ir.Compare) -> Value:
         a, b = self.value(e.left), self.value(e.right)
-        return self.computed((e.op, a.number, b.number), "compare", a, b)
+        return self.computed((e.op, a.number, b.number), "compare" if e.left.type in ir.REALS else "integer", a, b)
 
     def of_Bool(self, e: ir.Bool) -> Value:
         values = [self.value(a) for a in e.args]

@@ -39,7 +39,7 @@ class Totals:
     """Hold numbers of operations by class, and of elements moved by view or scratch array.
 
     Classes are ``"fma"``, ``"add"`` (and subtract), ``"mul"``, ``"div"``, the mathematical functions by their names,
-    ``"compare"`` (minima, maxima, floor, ceil and absolute values, too), and ``"integer"``.
+    ``"compare"`` (of reals; minima, maxima, floor, ceil and absolute values, too), and ``"integer"``.
 
     Parameters
     ----------

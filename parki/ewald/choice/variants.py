@@ -12,7 +12,7 @@ LANES = 8  # threads that share the taps of a window; most windows are 6 to 12 p
 
 # Default variants.  On a host a batch of targets is one vector, and numbers of threads have no meaning.
 HOST_DEFAULTS = {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"}
-DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"}
+DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "TILE", "g2p": "TARGET"}
 # On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
 # interpolate.  In wider warps a batch has as many more targets.
 P2P_SHAPES = {
@@ -24,6 +24,7 @@ P2P_SHAPES = {
     "SM-2D": (16, 4),
 }
 P2G_THREADS = 128
+TILE_THREADS = 256
 G2P_THREADS = 128
 
 
@@ -39,6 +40,8 @@ class Variants:
         Targets of a near-field batch, and lanes that share each of them in the 2D variants.
     p2g_threads, g2p_threads : int
         Threads of a team for spreading, and for interpolation.
+    scratch : int
+        Bytes of scratch that a team may ask for.
     """
 
     p2p: str
@@ -48,6 +51,7 @@ class Variants:
     lanes: int
     p2g_threads: int = P2G_THREADS
     g2p_threads: int = G2P_THREADS
+    scratch: int = 64 << 10
 
 
 def defaults(space: Space) -> dict[str, str]:
@@ -71,13 +75,15 @@ def choose(space: Space, dtype: str, options: EwaldOptions | None = None) -> Var
         sizes = {name: int(n) for name in counts if named(n := getattr(options, name))}
     if space.native:
         vector = max(4, target().vector_bytes // np.dtype(dtype).itemsize)
-        return Variants(**names, targets=vector, lanes=vector)
+        return Variants(**names, targets=vector, lanes=vector, scratch=space.scratch)
     targets, lanes = _block(names["p2p"], sizes, max(1, space.warp // 32))
     for name in ("p2g_threads", "g2p_threads"):
         if sizes.get(name, 1) > MAX_TEAM:
             raise ValueError(f"{name} is {sizes[name]}; expected at most {MAX_TEAM}, the threads of a block.")
     rest = {name: sizes[name] for name in ("p2g_threads", "g2p_threads") if name in sizes}
-    return Variants(**names, targets=targets, lanes=lanes, **rest)
+    if names["p2g"] == "TILE":
+        rest.setdefault("p2g_threads", TILE_THREADS)
+    return Variants(**names, targets=targets, lanes=lanes, scratch=space.scratch, **rest)
 
 
 def _block(p2p: str, sizes: dict[str, int], wide: int) -> tuple[int, int]:

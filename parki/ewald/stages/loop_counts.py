@@ -138,6 +138,49 @@ def _hybrid(s: Spreading, runs: Runs) -> Trips:
     )
 
 
+def tiles(
+    s: Spreading, cells: CellGrid, extent: tuple[int, int, int], tile: Mapping[str, int], layers: int
+) -> Trips:  # fmt: skip
+    """Count the loops of spreading by TILE, for tiles of these slots and sources with `layers` windows.
+
+    Candidates are the sources of all cells in reach; size of them touch the tile.
+    """
+    sides = [tile[name] for name in ("TX", "TY", "TZ")]
+    n_tiles = math.prod(-(-e // side) for e, side in zip(extent, sides, strict=True))
+    reach = [side + s.P - 1 for side in sides]
+    spans = [min(r + w, float(e)) for r, w, e in zip(reach, s.cells, extent, strict=True)]
+    columns = math.prod(min(span / w, float(n)) for span, w, n in zip(spans, s.cells, cells.shape[:2], strict=False))
+    candidates = s.n * math.prod(span / side for span, side in zip(spans, sides, strict=True)) / n_tiles
+    members = s.n * math.prod(r / side for r, side in zip(reach, sides, strict=True)) / n_tiles
+    first_columns = max(columns / kernel_constant("p2g_tile", "COLUMNS"), 1.0)
+    lists = _pieces(candidates / first_columns, kernel_constant("p2g_tile", "CANDIDATES"))
+    batches = _pieces(_share(members, first_columns * lists), tile["CAP"])
+    size = _share(members, first_columns * lists * batches)
+    rows = s.P * (s.P + tile["YT"] - 1) / tile["YT"] * (s.P + sides[2] - 1) / sides[2]  # of a source, in all its tiles
+    owners = sides[0] * sides[1] / tile["YT"]
+    return Trips(
+        float(n_tiles),
+        {
+            "first_column": first_columns,
+            "g": columns / first_columns,
+            "final": 1.0,
+            "first_candidate": lists,
+            "candidate": _share(candidates, first_columns * lists),
+            "high": math.log2(max(columns / first_columns, 1.0)),
+            "touches": _share(members, candidates),
+            "first_listed": batches,
+            "source": size,
+            "value": size * (sides[1] + sides[2]) * layers,
+            "item": size * s.P,
+            "y_in_tile": sides[1] / reach[1],
+            "z_in_tile": sides[2] / reach[2],
+            "t": size,
+            "in_window": _share(s.n * rows, n_tiles * members * owners),
+            "in_grid": math.prod(extent) / (n_tiles * math.prod(sides)),
+        },
+    )
+
+
 def gather(variant: str, s: Spreading, cells: CellGrid, kernel: Kernel, batch: int) -> Trips:
     """Count the loops of interpolation for one right-hand side, with at most `batch` targets of cells per team."""
     if variant == "BASE":

@@ -14,6 +14,7 @@ from parki.engine.steps import Handle, Step, constant
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants, lane_rows
 from parki.ewald.split import window
+from parki.ewald.stages import tiles
 
 # Grid points per side of a spreading block, least and most, and the fraction of the grid in between: so that reused
 # rows stay in a cache, blocks overlap little, and there are blocks for many threads.
@@ -24,6 +25,7 @@ RUN = 32  # neighbouring sources per team of HYBRID, whose windows fit in 48 KB 
 LOOPS = {
     "BASE": ("p2g_atomic", "p2g_atomic"), "SOURCE": ("p2g_atomic", "p2g_atomic"), "BLOCK": ("p2g", "p2g_block"),
     "GRID": ("published/p2g_grid", "p2g_grid"), "HYBRID": ("p2g_hybrid", "p2g_hybrid"),
+    "TILE": ("p2g_tile", "p2g_tile"),
 }  # fmt: skip
 
 
@@ -32,8 +34,18 @@ def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
     slots = {"NC": p.kernel.spread, "COMB": p.kernel.slopes, "SINGLE": p.kernel.single, "RHS": rhs}
     directions = 6 if p.skew is not None and p.kernel.slopes else 0
     slots |= {"SKEW": p.skew is not None, "NS": p.kernel.strengths + directions, **window_slots(p)}
-    slots |= {"CAP": RUN} if v.p2g == "HYBRID" else {}
+    if v.p2g == "HYBRID":
+        slots["CAP"] = RUN
+    elif v.p2g == "TILE":
+        slots |= tile_of(p, v)
     return engine.kernel(*LOOPS[v.p2g], **slots)
+
+
+def tile_of(p: Parameters, v: Variants) -> dict[str, int]:
+    """Return the slots that say the shape of TILE's tiles."""
+    kernel = p.kernel
+    moments = 7 + 3 * kernel.single + 3 * (p.skew is not None) if kernel.slopes else kernel.spread
+    return tiles.tile(kernel.spread, kernel.slopes, moments, (p.P, p.window_degree), p.itemsizes[1], v.scratch)
 
 
 def window_slots(p: Parameters) -> dict[str, object]:
@@ -72,10 +84,15 @@ def spread(
         batch, bound = sources.runs(RUN)
         return [step(len(batch), threads, 1, batch=batch, bound=bound)]
     args |= {"cell_begin": sources.begin, "n1": cells.shape[1], "n2": cells.shape[2]}
-    if v.p2g == "GRID":
+    if v.p2g in ("GRID", "TILE"):
         e0, e1, e2 = grid.shape[1:]
         cell_args = {f"h{d}": w for d, w in enumerate(cells.widths)} | {"n0": cells.shape[0], "e1": e1, "e2": e2}
-        return [step(e0 * e1, threads, 1, **cell_args)]
+        if v.p2g == "GRID":
+            return [step(e0 * e1, threads, 1, **cell_args)]
+        shape = tile_of(p, v)
+        n_tiles = math.prod(-(-e // shape[side]) for e, side in zip((e0, e1, e2), ("TX", "TY", "TZ"), strict=True))
+        owners = shape["TX"] * shape["TY"] // shape["YT"]
+        return [step(rhs * n_tiles, min(owners, threads), 1, e0=e0, **cell_args)]
     boxes, starts = _blocks(p, cells)
     args |= {"block": constant("spreading blocks", boxes)}
     pieces = [(first, end) for first, end in itertools.pairwise(starts) if end > first]

@@ -30,7 +30,7 @@ paper: setting the grid to zero, and folding and filling its margins.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -207,14 +207,44 @@ def _near(p: Parameters, v: Variants, n: Near, kind: str) -> Counts:
 
 
 def _spread(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh, runs: Runs, kind: str) -> Counts:
+    if v.p2g == "TILE":
+        return _tiles(p, v, s, grid, mesh, kind)
     turns = loop_counts.spread(v.p2g, s, grid, mesh.extent, runs)
     text = _text(spread.spread_kernel(p, v), turns, v.lanes, kind)
-    lanes, launches, box = _lanes(v, kind, v.p2g_threads), 1, None
+    fill, launches = 1.0, 1
     if v.p2g == "BLOCK":
-        launches = 8  # colours
+        fill, launches = p2g.filled(s.P, _lanes(v, kind, v.p2g_threads), kind == "host"), 8  # colours
     elif v.p2g == "HYBRID":
-        lanes, box = v.lanes if kind == "host" else WARP, tuple(e + p.P for e in runs.extent[:2])
-    return p2g.counts(v.p2g, text, s, kind != "host", lanes, launches, box=box)
+        fill = p2g.reached(s.P, v.lanes if kind == "host" else WARP, *(e + p.P for e in runs.extent[:2]))
+    return p2g.counts(v.p2g, text, s, kind != "host", fill, launches)
+
+
+def _tiles(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh, kind: str) -> Counts:
+    """Count spreading by tiles, where all lanes of a warp add a source if any of them has a row in its window.
+
+    Threads of a warp that read the same number of a plane or a line of scratch read it once.
+    """
+    tile, unit, layers = spread.tile_of(p, v), spread.spread_kernel(p, v), 1 + p.kernel.slopes
+    turns = loop_counts.tiles(s, grid, mesh.extent, tile, layers)
+    text, rest = (_text(unit, t, v.lanes, kind) for t in (turns, replace(turns, of={**turns.of, "in_window": 0.0})))
+    line, rows, along_z = tile["LINE"], tile["YT"], layers * tile["TZ"]
+    share = 1.0 if kind == "host" else p2g.met(s.P, WARP, line, rows)  # of the lanes, in rows
+    fill = text.flops / (rest.flops + (text.flops - rest.flops) / share)
+
+    def in_lanes(total: Mapping[str, float], remainder: Mapping[str, float], **parts: float) -> dict[str, float]:
+        """Return numbers that are those of all lanes when divided by `fill`."""
+        return {
+            name: fill * (remainder.get(name, 0.0) + parts.get(name, 1.0) * (n - remainder.get(name, 0.0)) / share)
+            for name, n in total.items()
+        }
+
+    if kind != "host":
+        win = (along_z + layers * rows * line) / (along_z + layers * rows * WARP)
+        loads = in_lanes(text.loads, rest.loads, planes=1 / line, win=win)
+        operations, stores = in_lanes(text.operations, rest.operations), in_lanes(text.stores, rest.stores)
+        text = replace(text, operations=operations, loads=loads, stores=stores)
+    candidates = turns.teams * math.prod(turns.of[name] for name in ("first_column", "first_candidate", "candidate"))
+    return p2g.counts(v.p2g, text, s, kind != "host", fill, looked_at=candidates)
 
 
 def _lanes(v: Variants, kind: str, threads: int) -> int:

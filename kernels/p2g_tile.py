@@ -1,0 +1,263 @@
+"""Particle-to-grid: a team owns a tile of grid points, so nothing is atomic and each grid point is written once.
+
+A team goes over the sources of the columns of cells whose windows may touch its tile, and lists sources that do.  It
+then takes some of them at a time: their moments and windows, multiplied along x, are put in scratch, and each thread
+adds them to the YT rows of TZ grid points along z that it owns, whose sums are in scratch between turns.  Sources come
+in the same order on every machine.
+
+Neighbouring threads are neighbours along y first, then along x, so that threads in step are close together and read
+few different values.  Windows along y and z are kept for all grid points of the tile, with zeros outside.
+"""
+
+from typing import List, Tuple
+
+import pykokkos as pk
+
+from parki.kernels.strengths import COMB, NC, NM, NR, along_x, along_y, moments
+from parki.kernels.window import DEGREE, P, first_tap, offset, within_reach
+
+real = pk.double
+coord = real
+TX = 16  # grid points of a tile along x
+TY = 16  # along y
+TZ = 8  # along z: grid points that a thread owns in a row
+YT = 1  # rows of a thread, which are neighbours along y
+LINE = 8  # threads that are neighbours along y
+THREADS = TX * (TY // YT)  # with grid points of a tile
+SUMS = NC * (YT * TZ)  # of a thread
+COLUMNS = 128  # columns of cells in scratch
+CANDIDATES = 256  # sources that are tested for the list at a time
+CAP = 32  # sources in scratch
+WIDTH = (TY + TZ) * (1 + COMB)  # window values of a source along y and z, and their slopes
+SLOPES = TY + TZ  # index of the first slope
+TABLE = (DEGREE + 1) * P  # coefficients of a window
+TABLES = TABLE * (1 + COMB)  # of the window and its slope
+
+
+@pk.function
+def taps_in(table: pk.ScratchView1D[real], k: int, tx: real, ty: real, tz: real) -> Tuple[real, real, real]:
+    """Return the values of tap k at three offsets, from a copy of the window in scratch."""
+    wx: real = table[k]
+    wy: real = wx
+    wz: real = wx
+    for d in range(1, DEGREE + 1):
+        v: real = table[d * P + k]
+        wx = wx * tx + v
+        wy = wy * ty + v
+        wz = wz * tz + v
+    return wx, wy, wz
+
+
+@pk.workunit(
+    scratch=[
+        (real, lambda p: SUMS * THREADS),
+        (real, lambda p: CAP * WIDTH),
+        (real, lambda p: CAP * (P * NR)),
+        (real, lambda p: CAP * NM),
+        (real, lambda p: CAP * 3),
+        (real, lambda p: TABLES),
+        (pk.int32, lambda p: COLUMNS),
+        (pk.int32, lambda p: COLUMNS),
+        (pk.int32, lambda p: CANDIDATES),
+        (pk.int32, lambda p: CAP * 4),
+    ]
+)
+def p2g_tile(
+    team: pk.TeamMember, src: pk.View2D[coord], grid: pk.View4D[real], cell_begin: pk.View1D[pk.int32],
+    window: pk.View2D[real], slope: pk.View2D[real], n0: int, n1: int, n2: int, h0: coord, h1: coord, h2: coord,
+    s0: coord, s1: coord, s2: coord, e0: int, e1: int, e2: int,
+):  # fmt: skip
+    """Set grid to the sum of all sources, sorted by n cells of width h; one team per tile of e0 × e1 × e2 grid points.
+
+    Tiles of the next right-hand side follow those of the first; window, slope and s as in window.py.
+    """
+    tiles_y: int = (e1 + TY - 1) // TY
+    tiles_z: int = (e2 + TZ - 1) // TZ
+    tiles: int = (e0 + TX - 1) // TX * tiles_y * tiles_z
+    r: int = team.league_rank() // tiles
+    tile: int = team.league_rank() % tiles
+    x0: int = tile // (tiles_y * tiles_z) * TX
+    y0: int = tile // tiles_z % tiles_y * TY
+    z0: int = tile % tiles_z * TZ
+    a_begin, _ = within_reach(x0, s0, h0, n0)
+    _, a_end = within_reach(x0 + TX - 1, s0, h0, n0)
+    b_begin, _ = within_reach(y0, s1, h1, n1)
+    _, b_end = within_reach(y0 + TY - 1, s1, h1, n1)
+    d_begin, _ = within_reach(z0, s2, h2, n2)
+    _, d_end = within_reach(z0 + TZ - 1, s2, h2, n2)
+    across: int = b_end - b_begin
+    columns: int = (a_end - a_begin) * across
+    total: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), SUMS * THREADS)
+    win: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), CAP * WIDTH)
+    planes: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), CAP * (P * NR))
+    moment: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), CAP * NM)
+    middle: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), CAP * 3)
+    table: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TABLES)
+    begin: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), COLUMNS)
+    place: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), COLUMNS)
+    found: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CANDIDATES)
+    first: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CAP * 4)
+
+    def clear(number: int):
+        total[number] = 0.0
+
+    pk.parallel_for(pk.TeamThreadRange(team, SUMS * THREADS), clear)
+
+    def copy(term: int):
+        table[term] = window[term // P][term % P]
+        if COMB:
+            table[TABLE + term] = slope[term // P][term % P]
+
+    pk.parallel_for(pk.TeamThreadRange(team, TABLE), copy)
+    for first_column in range(0, columns, COLUMNS):
+        some: int = columns - first_column
+        if some > COLUMNS:
+            some = COLUMNS
+
+        def meet(g: int, acc: pk.Acc[int], final: bool):
+            column: int = first_column + g
+            row: int = ((a_begin + column // across) * n1 + b_begin + column % across) * n2
+            e_begin: int = cell_begin[row + d_begin]
+            if final:
+                begin[g] = e_begin
+                place[g] = acc
+            acc += cell_begin[row + d_end] - e_begin
+
+        candidates: int = pk.parallel_scan(pk.TeamThreadRange(team, some), meet)
+        team.team_barrier()
+        for first_candidate in range(0, candidates, CANDIDATES):
+            n: int = candidates - first_candidate
+            if n > CANDIDATES:
+                n = CANDIDATES
+
+            def keep(candidate: int, acc: pk.Acc[int], final: bool):
+                at: int = first_candidate + candidate
+                low: int = 0
+                high: int = some
+                while high - low > 1:
+                    between: int = (low + high) >> 1
+                    if place[between] <= at:
+                        low = between
+                    else:
+                        high = between
+                e: int = begin[low] + at - place[low]
+                x: int = first_tap(src[e][0], s0) - x0
+                y: int = first_tap(src[e][1], s1) - y0
+                z: int = first_tap(src[e][2], s2) - z0
+                touches: bool = x > -P and x < TX and y > -P and y < TY and z > -P and z < TZ
+                if touches:
+                    if final:
+                        found[acc] = e
+                    acc += 1
+
+            listed: int = pk.parallel_scan(pk.TeamThreadRange(team, n), keep)
+            team.team_barrier()
+            for first_listed in range(0, listed, CAP):
+                m: int = listed - first_listed
+                if m > CAP:
+                    m = CAP
+
+                def prepare(source: int):
+                    e: int = found[first_listed + source]
+                    first[4 * source] = first_tap(src[e][0], s0) - x0
+                    first[4 * source + 1] = first_tap(src[e][1], s1) - y0
+                    first[4 * source + 2] = first_tap(src[e][2], s2) - z0
+                    middle[3 * source] = offset(src[e][0], s0)
+                    middle[3 * source + 1] = offset(src[e][1], s1)
+                    middle[3 * source + 2] = offset(src[e][2], s2)
+                    v: List[real] = [0.0] * NM
+                    moments(src, e, r, 0, v)
+                    for c in range(NM):
+                        moment[source * NM + c] = v[c]
+
+                pk.parallel_for(pk.TeamThreadRange(team, m), prepare)
+
+                def zero(value: int):
+                    win[value] = 0.0
+
+                pk.parallel_for(pk.TeamThreadRange(team, m * WIDTH), zero)
+                team.team_barrier()
+
+                def taps(item: int):
+                    t: int = item // P
+                    k: int = item % P
+                    y: int = first[4 * t + 1] + k
+                    z: int = first[4 * t + 2] + k
+                    tx: real = middle[3 * t]
+                    ty: real = middle[3 * t + 1]
+                    tz: real = middle[3 * t + 2]
+                    wx, wy, wz = taps_in(table, k, tx, ty, tz)
+                    gx: real = 0.0
+                    gy: real = 0.0
+                    gz: real = 0.0
+                    if COMB:
+                        gx, gy, gz = taps_in(table, TABLE + k, tx, ty, tz)
+                    y_in_tile: bool = y >= 0 and y < TY
+                    z_in_tile: bool = z >= 0 and z < TZ
+                    if y_in_tile:
+                        win[t * WIDTH + y] = wy
+                        if COMB:
+                            win[t * WIDTH + SLOPES + y] = real(s1) * gy
+                    if z_in_tile:
+                        win[t * WIDTH + TY + z] = wz
+                        if COMB:
+                            win[t * WIDTH + SLOPES + TY + z] = real(s2) * gz
+                    v: List[real] = [0.0] * NM
+                    plane: List[real] = [0.0] * NR
+                    for c in range(NM):
+                        v[c] = moment[t * NM + c]
+                    along_x(v, wx, real(s0) * gx, plane)
+                    for c in range(NR):
+                        planes[item * NR + c] = plane[c]
+
+                pk.parallel_for(pk.TeamThreadRange(team, m * P), taps)
+                team.team_barrier()
+
+                def rows(thread: int):
+                    x: int = thread // LINE % TX
+                    y: int = (thread // (LINE * TX) * LINE + thread % LINE) * YT
+                    acc: List[real] = [0.0] * SUMS
+                    for c in range(SUMS):
+                        acc[c] = total[c * THREADS + thread]
+                    for t in range(m):
+                        i: int = x - first[4 * t]
+                        j: int = y - first[4 * t + 1]
+                        in_window: bool = i >= 0 and i < P and j > -YT and j < P
+                        if in_window:
+                            at: int = t * WIDTH
+                            plane: List[real] = [0.0] * NR
+                            for c in range(NR):
+                                plane[c] = planes[(t * P + i) * NR + c]
+                            for a in range(YT):
+                                gy: real = 0.0
+                                if COMB:
+                                    gy = win[at + SLOPES + y + a]
+                                value: List[real] = [0.0] * NC
+                                tilt: List[real] = [0.0] * NC
+                                along_y(plane, win[at + y + a], gy, value, tilt)
+                                for k in range(TZ):
+                                    wz: real = win[at + TY + k]
+                                    for c in range(NC):
+                                        acc[(c * YT + a) * TZ + k] += value[c] * wz
+                                    if COMB:
+                                        gz: real = win[at + SLOPES + TY + k]
+                                        for c in range(3):
+                                            acc[(c * YT + a) * TZ + k] += tilt[c] * gz
+                    for c in range(SUMS):
+                        total[c * THREADS + thread] = acc[c]
+
+                pk.parallel_for(pk.TeamThreadRange(team, THREADS), rows)
+                team.team_barrier()
+    team.team_barrier()
+
+    def store(point: int):
+        z: int = point % TZ
+        y: int = point // TZ % TY
+        x: int = point // (TZ * TY) % TX
+        c: int = point // (TZ * TY * TX)
+        owner: int = (y // (YT * LINE) * TX + x) * LINE + y // YT % LINE
+        in_grid: bool = x0 + x < e0 and y0 + y < e1 and z0 + z < e2
+        if in_grid:
+            grid[r * NC + c][x0 + x][y0 + y][z0 + z] = total[((c * YT + y % YT) * TZ + z) * THREADS + owner]
+
+    pk.parallel_for(pk.TeamThreadRange(team, SUMS * THREADS), store)
