@@ -259,7 +259,7 @@ def modules():
 class StandInCall(SimCall):
     """A launch on the stand-in's arrays, in the simulator."""
 
-    limit = 48 << 10  # bytes of scratch in shared memory that every device has
+    limit = devices.SCRATCH["Cuda"]
 
     def __init__(self, *arguments):
         self.xp = devices.cupy()

@@ -123,7 +123,7 @@ def test_costs_scale_as_rates_do(name):
 def test_costs_of_an_h200_by_hand(h200):
     w = (32 / 224) ** (1 / 3)  # a warp's targets over the sources in reach
     lanes = 4 * math.pi / 3 / (w**3 + 6 * w**2 + 3 * math.pi * w + 4 * math.pi / 3)
-    slots = 6 * 0.127 / 0.121 + 26 + 1.82 / 0.121
+    slots = 6 * 0.127 / 0.121 + 26 + 5
     assert H200.near == pytest.approx(slots / 16.73e12 / lanes / 0.73, rel=1e-3)
     assert H200.fft == pytest.approx((2.5 * 23 * 0.8889 / 6.75e12) / 0.8 + 24 / 4.8e12 / 0.85, rel=1e-3)
     assert H200.spread == pytest.approx(16 * 8 / 0.92 / 33.45e12 / 0.4, rel=1e-3)
