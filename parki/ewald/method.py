@@ -199,7 +199,8 @@ class Ewald(Energies):
         sum_question = question(self.kernel, options, space, problem)
         parameters = choose.parameters(sum_question)
         estimate.require(sum_question, parameters, options)
-        choice = self.choice(problem, sum_question, parameters, variants.choose(space, problem.dtype.name, options))
+        selection = variants.choose(space, problem.dtype.name, options, parameters, problem.n_targets)
+        choice = self.choice(problem, sum_question, parameters, selection)
         if not (options.tune and problem.n_targets and problem.n_sources):
             return choice
         result = tuning.tune(self.bench(problem, sum_question))
@@ -217,7 +218,7 @@ class Ewald(Energies):
         """Return the bench that measures this sum with other parameters."""
 
         def make(options: EwaldOptions, parameters: Parameters) -> Plan[Any]:
-            selection = variants.choose(self.space, problem.dtype.name, options)
+            selection = variants.choose(self.space, problem.dtype.name, options, parameters, problem.n_targets)
             method = replace(self, options=options, served=True)
             return Plan(method, problem, self.choice(problem, sum_question, parameters, selection))
 

@@ -84,10 +84,11 @@ class EwaldOptions:
         of the arrays: a GPU for arrays on a GPU, else ``"OpenMP"``.
     p2p_method, p2g_method, g2p_method : str, optional
         Variants of the kernels by the names of the published code, and parki's own: the near fields ``"LIST"`` and
-        ``"LIST-2D"`` (a list of sources for a batch of targets, or for each), and the spreading ``"BLOCK"`` and
-        ``"TILE"``.  Results of all variants agree to the tolerance; ``"BLOCK"``, ``"TILE"`` and ``"GRID"`` add in a
-        fixed order, the other ways of spreading in any order, so that last digits change from run to run.  A variant
-        that is not set, or ``"AUTO"``, is chosen for the space; a default that is named is honoured.
+        ``"LIST-2D"`` (a list of sources for a batch of targets, or for each), the spreading ``"BLOCK"`` and ``"TILE"``,
+        and the interpolation ``"TILE"`` (``"TARGET"`` in triclinic cells and over ranks).  Results of all variants
+        agree to the tolerance; ``"BLOCK"``, ``"TILE"`` and ``"GRID"`` spread in a fixed order, the other ways in any
+        order, so that last digits change from run to run.  A variant that is not set, or ``"AUTO"``, is chosen for the
+        space; a default that is named is honoured.
     fft_type : {"R2C", "C2C"}, default "R2C"
         Real transforms, or complex ones of the same real grids: the same result in 2.5 times the time.
     torch_fft : bool, default False
@@ -169,7 +170,7 @@ class EwaldOptions:
     execution_space: SpaceName | spaces.Space | None = None
     p2p_method: names.P2PMethod = variant("GM-1D", "LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")
     p2g_method: names.P2GMethod = variant("HYBRID", "BASE", "SOURCE", "GRID", "HYBRID", "BLOCK", "TILE")
-    g2p_method: names.G2PMethod = variant("TARGET", "BASE", "TARGET")
+    g2p_method: names.G2PMethod = variant("TARGET", "BASE", "TARGET", "TILE")
     fft_type: names.TransformKind = named_option("R2C", "AUTO", "R2C", "C2C")
     torch_fft: bool = option(False, flag)
     p2p_threads_x: int = option(PublishedCount(128), count)

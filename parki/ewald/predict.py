@@ -35,7 +35,6 @@ from parki.prediction import Prediction
 
 #: Phases of each part of a sum.
 PARTS = {"near": ("p2p",), "transform": ("fft", "cnv", "ifft"), "spread": ("p2g",), "gather": ("g2p",)}
-SYSTEM = 2 << 10  # bytes of shared memory that a block leaves to the system and to sums over a team
 SECTOR = 4  # numbers that memory moves for one number at any place
 
 
@@ -181,9 +180,7 @@ def counts(
 def of_machine(v: Variants, machine: Machine, dtype: str) -> Variants:
     """Return variants in the vectors of a machine that is a host, the same for a GPU."""
     lanes = machine.lanes[dtype]
-    if machine.is_gpu:
-        return replace(v, scratch=machine.shared_bytes - SYSTEM)
-    return replace(v, targets=lanes, lanes=lanes)
+    return v if machine.is_gpu else replace(v, targets=lanes, lanes=lanes)
 
 
 def _moved(count: float) -> Counts:

@@ -52,7 +52,7 @@ def _sums(n: int, tolerance: float) -> Iterator[tuple[str, list[Wanted]]]:
     cuda = Space("Cuda")
     for kernel in KERNELS:
         p = choose.parameters(Question(kernel, CUBE, n, n, tolerance))
-        v = variants.choose(cuda, p.dtype, EwaldOptions(box=CUBE))
+        v = variants.choose(cuda, p.dtype, EwaldOptions(box=CUBE), p, n)
         yield kernel, sums.SumSteps(p, v, (n, n, True), cuda).steps.units()
     x, dens, _ = cloud(min(n, FEW))
     for method in (treecode, fmm):

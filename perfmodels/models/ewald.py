@@ -42,6 +42,7 @@ from parki.prediction import Prediction
 
 ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # targets of NVRTC
 TOLERANCE = 1e-7  # if none is given
+SYSTEM = 2 << 10  # bytes of shared memory that a block leaves to the system and to sums over a team
 SPAN, STEPS = 1.9, 15  # of the curve over rc: factor below and above the chosen one; steps
 
 
@@ -84,7 +85,9 @@ def predict(question: Question, machine: Machine, units: int | None = None) -> M
         raise ValueError(f"question: found {question.n_targets} targets and {n} sources, expected as many")
     units = machine.some(units)
     p = choose.parameters(question, Costs.of(machine))
-    v = of_machine(variants.choose(_space(machine), question.dtype), machine, question.dtype)
+    scratch = machine.shared_bytes - SYSTEM if machine.is_gpu else None
+    v = variants.choose(_space(machine), question.dtype, None, p, n, scratch)
+    v = of_machine(v, machine, question.dtype)
     parts, phases = parts_and_phases(p, v, (n, n), machine, units, question.crowding)
     return Model(p, v, machine, units, n, phases, parts)
 

@@ -217,6 +217,17 @@ class Maker:
             given = {**args, "batch": batch, "batches": len(batch)}
             yield "g2p_target", slots | {"BATCH": 2}, rhs * len(batch), given
             yield "g2p_base", slots, nt, args
+            cells, sides = (2, 1, 3), (4, 5, 8)
+            x, begin = self.binned(nt, cells, 3)
+            tiles = [m // side + 1 for m, side in zip(points, sides, strict=True)]
+            tile = {f"B{axis}": side for axis, side in zip("XYZ", sides, strict=True)}
+            tile |= {"YL": 3, "ZL": 2, "ROW": 8 + taps, "CAP": 2, "PIECE": 3}
+            given = args | {"xt": x.T.astype(self.coord(changes)), "cell_begin": begin}
+            given |= {"tiles": int(np.prod(tiles)), "tiles1": tiles[1], "tiles2": tiles[2]}
+            for d, (n, m) in enumerate(zip(cells, points, strict=True)):
+                given |= {f"n{d}": n, f"h{d}": 1.0 / n, f"e{d}": m + taps}
+            del slots["RHS"]
+            yield "g2p_tile", slots | tile, rhs * int(np.prod(tiles)), given
 
     def halo(self):
         for taps, m in ((5, (3, 4, 6)), (4, (5, 4, 11))):
@@ -359,6 +370,7 @@ class Maker:
 
 
 PUBLISHED = ("p2p_sm_2d", "p2g_grid")
+ALONE = ("p2p_list", "p2p_list_2d", "g2p_tile", *PUBLISHED)  # workunits of the only file with their name
 GROUPS = "cells glue direct p2p p2g scattered g2p halo bricks planes convolve trees rows proxy clusters".split()
 
 
@@ -369,7 +381,7 @@ def cases(real):
     groups |= {group: function(maker) for group, function in (energies.GROUPS | fmm.GROUPS).items()}
     for group, launches in groups.items():
         for n, (workunit, slots, league, args) in enumerate(launches):
-            file = workunit if group == "scattered" or workunit in ("p2p_list", "p2p_list_2d", *PUBLISHED) else group
+            file = workunit if group == "scattered" or workunit in ALONE else group
             file = f"published/{file}" if workunit in PUBLISHED else file
             name = workunit if workunit not in fmm.TWICE else f"{group}-{workunit}"
             made[f"{name}-{n}"] = Case(file, workunit, slots, league, args)

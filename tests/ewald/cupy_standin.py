@@ -287,6 +287,7 @@ def install(monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(devices, "cupy", lambda: made["cupy"])
     monkeypatch.setattr(devices, "platform", lambda: "Cuda")
+    monkeypatch.setattr(devices, "current", lambda: None)
     monkeypatch.setattr(devices, "missing", lambda kind: None if kind == "Cuda" else "It is not here.")
     monkeypatch.setattr(device, "DeviceCall", StandInCall)
     monkeypatch.setattr(device, "load_all", sim.load_all)

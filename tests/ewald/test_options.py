@@ -87,9 +87,9 @@ def test_auto_is_a_name_for_nothing():
 def test_what_is_chosen():
     host, gpu = (variants.choose(spaces.get(space), "float64") for space in ("OpenMP", "GpuSim"))
     assert (host.p2p, host.p2g, host.g2p) == ("LIST", "BLOCK", "TARGET")
-    assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("GM-1D", "TILE", "TARGET")
+    assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("GM-1D", "TILE", "TILE")
     assert host.targets >= 4
-    assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (32, 1, 128, 128)
+    assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (32, 1, 256, 128)
     assert variants.lane_rows(gpu.g2p_threads) == (16, 8)
     assert variants.choose(spaces.get("GpuSim64"), "float64").targets == 64
 
@@ -269,7 +269,7 @@ WRONG = [
     ({"p2p_method": "GM-3D"}, "p2p_method is 'GM-3D'; expected one of .*Did you mean 'GM-[12]D'"),
     ({"p2p_method": None}, "p2p_method is None"),
     ({"p2g_method": "HYBIRD"}, "p2g_method is 'HYBIRD'.*Did you mean 'HYBRID'"),
-    ({"g2p_method": "SOURCE"}, "g2p_method is 'SOURCE'; expected one of 'AUTO', 'BASE', 'TARGET'"),
+    ({"g2p_method": "SOURCE"}, "g2p_method is 'SOURCE'; expected one of 'AUTO', 'BASE', 'TARGET', 'TILE'"),
     ({"fft_type": "C2R"}, "fft_type is 'C2R'"),
     ({"torch_fft": "no"}, "torch_fft is 'no'; expected True or False"),
     ({"fft": "duck0"}, "fft is 'duck0'; expected one of 'scipy', 'ducc0', .*Did you mean 'ducc0'"),

@@ -13,7 +13,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-3}
 VARIANTS = [
     *(("p2p_method", name) for name in ("LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")),
     *(("p2g_method", name) for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK", "TILE")),
-    *(("g2p_method", name) for name in ("BASE", "TARGET")),
+    *(("g2p_method", name) for name in ("BASE", "TARGET", "TILE")),
 ]
 BLOCKS = [
     {"p2p_threads_x": 128, "p2p_threads_y": 1, "p2g_threads": 128, "g2p_threads": 128},  # as published

@@ -81,9 +81,10 @@ def test_every_loop_of_the_far_field_is_told(kernel, plans):
             told = loop_counts.spread(name, s, cells, (40, 40, 40), loop_counts.Runs(20.0, (3.0, 3.0, 9.0)))
         unit = spread_kernel(p, v)
         assert engine.operations(unit).missing(told.of) == [], name
-    for name in ("BASE", "TARGET"):
-        unit = far.gather_kernel(p, replace(plan.chosen.variants, g2p=name), plan.space)
-        assert engine.operations(unit).missing(loop_counts.gather(name, s, cells, p.kernel, 16).of) == [], name
+    for name in ("BASE", "TARGET", "TILE"):
+        v = replace(plan.chosen.variants, g2p=name)
+        found = loop_counts.gather(name, s, cells, p.kernel, 16, v.tile(p))
+        assert engine.operations(far.gather_kernel(p, v, plan.space)).missing(found.of) == [], name
     assert engine.operations(planes.convolve_kernel(p)).missing(loop_counts.modes(8.0, 4.0).of) == []
 
 

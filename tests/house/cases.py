@@ -109,6 +109,7 @@ EWALD_OPTIONS = [
     {"rc": 0.2}, {"cell_size": 20}, {"rhs": 4}, {"p2p_method": "LIST"}, {"p2p_method": "GM-1D"},
     {"p2p_method": "GM-2D"}, {"p2p_method": "SM-1D"}, {"p2p_method": "SM-2D"}, {"p2g_method": "GRID"},
     {"p2g_method": "BLOCK"}, {"p2g_method": "TILE"}, {"g2p_method": "BASE"}, {"g2p_method": "TARGET"},
+    {"g2p_method": "TILE"},
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from parki import engine
 from parki.cells import CellGrid
+from parki.ewald.choice import gather_tiles
 from parki.ewald.kernels import KERNELS
 from parki.ewald.stages import loop_counts, near, spread
 from parki.perfmodels.counts import clusters, convolve, fft, fmm, g2p, p2g, p2p
@@ -244,6 +245,23 @@ def test_g2p_moves_what_section_5_3_says():
     assert g2p.counts("TARGET", found, s, lanes=16).fill == 0.5
     with pytest.raises(ValueError, match="variant: found 'GRID', expected one of BASE, TARGET"):
         g2p.counts("GRID", found, s)
+
+
+def test_tiles_are_copied_with_their_margins_and_windows_read_from_the_copies():
+    tile = gather_tiles.best(P, 8, 1, False, 98 << 10)
+    s, cells = Spreading(N, 6, 3, P, 64**3, (4.0, 4.0, 4.0)), CellGrid((64.0, 64.0, 64.0), (16, 16, 16))
+    block = engine.operations(engine.kernel("g2p_tile", "g2p_tile", NC=3, P=P, DEGREE=DEGREE, **tile.slots()))
+    told = loop_counts.gather("TILE", s, cells, KERNELS["stokes_sl"], 16, tile)
+    assert told.teams == 64**3 / math.prod(tile.sides)
+    found = block.total(told.of).scaled(told.teams)
+    copies = 3 * told.teams * math.prod(tile.extent) * min(1.0, N / told.teams)
+    assert found.bytes("grid") == pytest.approx(8 * copies)
+    assert found.bytes("tile") == pytest.approx(8 * (copies + 3 * N * math.prod(tile.taps)))
+    counts = g2p.counts("TILE", found, s, True, tiles=g2p.Tiles(tile.sides, tile.extent, tile.fill, tile.wide(8)))
+    assert counts.bytes["l2"] > 8 * 3 * told.teams * math.prod(tile.extent)
+    assert counts.bytes["dram"] == 48 * N + 24 * s.touched
+    assert counts.bytes["shared"] == pytest.approx(found.scratch)
+    assert found.flops > 2 * 3 * N * P**3
 
 
 def test_the_convolution_reads_and_writes_every_mode():

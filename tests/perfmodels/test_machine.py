@@ -66,7 +66,10 @@ def test_every_machine_is_plausible(name):
     assert known.bandwidth["l1"] > known.bandwidth["l2"] > known.bandwidth["dram"] > 1e9
     assert ("host" in known.links) == (known.kind == "device")
     assert all(1e10 <= rate < known.bandwidth["dram"] for rate in known.links.values())
-    assert known.reached.keys() == {*Machine.PHASES, *(["atomics", "p2g_tile"] if known.kind == "device" else [])}
+    assert known.reached.keys() == {
+        *Machine.PHASES,
+        *(["atomics", "p2g_tile", "g2p_tile"] if known.kind == "device" else []),
+    }
     assert known.share("p2g", "TILE") == known.reached.get("p2g_tile", known.share("p2g", "BLOCK"))
     assert all(0 < share <= 1 for share in known.reached.values())
     assert 1e-7 < known.launch < 1e-4

@@ -17,12 +17,14 @@ P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_
 P2P |= {"p2p_list": (32, 1), "p2p_list_2d": (4, 16)}
 P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid", "p2g_tile")
 TILE = {"TX": 8, "TY": 8, "TZ": 4, "YT": 2, "LINE": 4, "COLUMNS": 5, "CANDIDATES": 7, "CAP": 4}
-G2P = ("g2p_target", "g2p_base")
+G2P = ("g2p_target", "g2p_base", "g2p_tile")
 NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
 LISTS = {  # more than one list
     "p2p_list": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5},
     "p2p_list_2d": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "TARGETS": 13, "LANES": 16},
 }
+#: A tile, more than one list of which has targets, and lanes without work.
+TILE = {"BX": 5, "BY": 4, "BZ": 7, "YL": 4, "ZL": 3, "ROW": 17, "CAP": 3, "PIECE": 5}
 #: Outputs of interpolation for targets: values, values with slopes, or slopes alone.
 TAKEN = ({}, {"SLOPES": True}, {"VALUE": False, "SLOPES": True, "SKEW": True})
 #: Specialisations of each workunit, except for types.
@@ -44,6 +46,7 @@ SLOTS = {
     **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
     "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16} | taken for taken in TAKEN],
     "g2p_base": [WINDOW | {"NC": 3} | taken for taken in TAKEN],
+    "g2p_tile": [WINDOW | TILE | {"NC": 3} | taken for taken in TAKEN],
     "halo_clear": [{}],
     "halo_fold": [{}],
     "halo_ends": [{}],
@@ -129,6 +132,11 @@ def near_setting(pair, rng, real):
     }  # fmt: skip
 
 
+def types_of(real):
+    """Return the types of the grid and of coordinates."""
+    return ("float32", "float64") if real == "mixed" else (real, real)
+
+
 def grid_setting(rng, real):
     """Return window polynomials, grid points per length, and the shape of the grid with its margins."""
     polynomials = [rng.standard_normal((DEGREE + 1, P)).astype(real) for _ in range(2)]
@@ -158,7 +166,17 @@ def spread_setting(components, rng, real, coord=None):
 
 
 def gather_setting(rng, real, coord=None):
-    """Return targets of type `coord`, grid and window of an interpolation."""
+    """Return begins of cells, and of an interpolation targets of type `coord`, grid and window."""
     (window, slope), scale, shape = grid_setting(rng, real)
-    xt, grid = cloud(rng, 37, coord or real)[0], rng.standard_normal((3, *shape)).astype(real)
-    return {"xt": xt, "grid": grid, "window": window, "slope": slope, "s01": 0.2, "s02": -0.4, "s12": 0.3} | scale
+    xt, begin = cloud(rng, 37, coord or real)
+    grid, skew = rng.standard_normal((3, *shape)).astype(real), {"s01": 0.2, "s02": -0.4, "s12": 0.3}
+    return begin, {"xt": xt, "grid": grid, "window": window, "slope": slope} | skew | scale
+
+
+def tiles(begin, extent):
+    """Return arguments of an interpolation by tiles of a grid of some extent, for targets by cell."""
+    counts = [(e - P) // TILE[side] + 1 for e, side in zip(extent, ("BX", "BY", "BZ"), strict=True)]
+    given = {"cell_begin": begin, "tiles": math.prod(counts), "tiles1": counts[1], "tiles2": counts[2]}
+    for d, (n, side, e) in enumerate(zip(CELLS, BOX, extent, strict=True)):
+        given |= {f"n{d}": n, f"h{d}": side / n, f"e{d}": e}
+    return given

@@ -35,7 +35,8 @@ KERNELS = ("laplace", "stokes_sl", "stokes_comb")
 SETTINGS = [("float64", 1e-9), ("float32", 1e-4), ("float64", 1e-4)]  # the last one has a far field in single precision
 CUDA = Space("Cuda")
 OTHERS = [{"p2p_method": m} for m in ("LIST", "LIST-2D", "GM-1D", "GM-2D", "SM-1D", "SM-2D")]
-OTHERS += [{"p2g_method": m} for m in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK", "TILE")] + [{"g2p_method": "BASE"}]
+OTHERS += [{"p2g_method": m} for m in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK", "TILE")]
+OTHERS += [{"g2p_method": m} for m in ("BASE", "TARGET", "TILE")]
 TREECODES = {"coulomb": {}, "yukawa": {"kappa": 1.0}, "stokes_sl": {}, "stokes_comb": {}, "stokes_grad": {}}
 POINTS = range(2, 14)  # proxy points per direction: up to degree 12
 FEW = [("stokes_comb", "float64", (2, 9)), ("coulomb", "float32", (9,))]
@@ -138,7 +139,7 @@ def test_all_variants_compile(device, dtype, tolerance):
         "p2g_hybrid",
         "p2g_tile",
     } <= names
-    assert {"p2g_block", "g2p_target", "g2p_base", "convolve", "planes_gather", "planes_scatter"} <= names
+    assert {"p2g_block", "g2p_target", "g2p_base", "g2p_tile", "convolve", "planes_gather", "planes_scatter"} <= names
     assert {"halo_clear", "halo_fold", "halo_ends", "halo_rows"} <= names
 
 

@@ -271,23 +271,22 @@ def spread(name, setting, space, unit):
     return grid
 
 
-def types_of(real):
-    """Return the types of the grid and of coordinates."""
-    return ("float32", "float64") if real == "mixed" else (real, real)
-
-
 @pytest.mark.parametrize(("name", "components", "real"), problems.combinations(P2G), indirect=["real"])
 def test_p2g(name, components, space, real, unit, rng):
-    src, _, given, shape = setting = problems.spread_setting(components, rng, *types_of(real))
+    src, _, given, shape = setting = problems.spread_setting(components, rng, *problems.types_of(real))
     scale = [given[f"s{d}"] for d in range(3)]
     exact = formulas.spread(src, given["window"], given["slope"], scale, components, shape[1:])
     close(spread(name, setting, space, unit), exact, 10)
 
 
-def interpolate(name, given, space, unit, taken=0):
-    given = given | {"u": np.empty(((3, 12, 9)[taken], 37), given["grid"].dtype)}
+def interpolate(name, setting, space, unit, taken=0):
+    begin, given = setting
+    given = given | {"u": np.full(((3, 12, 9)[taken], 37), np.nan, given["grid"].dtype)}
     if name == "g2p_base":
         launching.parallel_for(RangePolicy(space, 37), unit(name, taken), **given)
+    elif name == "g2p_tile":
+        given |= problems.tiles(begin, given["grid"].shape[1:])
+        launching.parallel_for(TeamPolicy(space, given["tiles"], 4, 8), unit(name, taken), **given)
     else:
         batch = np.array([[16, 32], [0, 16], [37, 37], [32, 37]], np.int32)
         launching.parallel_for(TeamPolicy(space, 4, 4, 8), unit(name, taken), batch=batch, batches=4, **given)
@@ -296,12 +295,12 @@ def interpolate(name, given, space, unit, taken=0):
 
 @pytest.mark.parametrize(("name", "taken", "real"), problems.combinations(G2P), indirect=["real"])
 def test_g2p(name, taken, space, real, unit, rng):
-    given = problems.gather_setting(rng, *types_of(real))
+    _, given = setting = problems.gather_setting(rng, *problems.types_of(real))
     scale = [given[f"s{d}"] for d in range(3)]
     u, g = formulas.interpolated(*(given[name] for name in ("xt", "grid", "window", "slope")), scale)
     tilted = np.array([[1, 0.2, -0.4], [0, 1, 0.3], [0, 0, 1]]) @ g
     exact = (u, np.concatenate([u, g.reshape(9, -1)]), tilted.reshape(9, -1))[taken]
-    close(interpolate(name, given, space, unit, taken), exact, 20)
+    close(interpolate(name, setting, space, unit, taken), exact, 20)
 
 
 def test_all_variants_agree(space, real, unit, rng):

@@ -31,7 +31,7 @@ MOST_CANDIDATES = 6
 #: Variants that are also tried on GPUs, one at a time.
 SHAPES = (
     {"p2p_threads_x": 64}, {"p2p_method": "GM-2D"}, {"p2p_method": "LIST-2D"}, {"p2p_method": "SM-1D"},
-    {"p2g_method": "HYBRID"}, {"p2g_method": "BLOCK"}, {"p2g_method": "SOURCE"},
+    {"p2g_method": "HYBRID"}, {"p2g_method": "BLOCK"}, {"p2g_method": "SOURCE"}, {"g2p_method": "TARGET"},
     {"p2g_threads": 256}, {"g2p_threads": 64}, {"g2p_threads": 256},
 )  # fmt: skip
 LEAST_RUNS, MOST_RUNS, ENOUGH_SECONDS = 3, 20, 0.2  # runs that count; seconds for which short sums are repeated
@@ -194,8 +194,8 @@ def trial(
     factors = {"near": near, "target": near, "spread": window, "gather": window}
     scaled = replace(costs, **{name: factor * getattr(costs, name) for name, factor in factors.items()})
     p = model if model is not None and near == window == 1 else choose.parameters(question, scaled)
-    v = variants.choose(question.space, question.dtype, replace(options, **(shape or {})))
     counts = question.n_targets, question.n_sources
+    v = variants.choose(question.space, question.dtype, replace(options, **(shape or {})), p, question.n_targets)
     predicted = predict.predict(p, v, counts, question.space, 0, question.crowding).seconds
     return Trial(near, window, shape or {}, p, v, predicted)
 

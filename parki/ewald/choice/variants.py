@@ -1,10 +1,13 @@
 """Variants of the kernels of a sum, and their shapes: named by the options, or defaults of the space."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from parki.engine import MAX_TEAM, Space, target
+from parki.ewald.choice import gather_tiles
+from parki.ewald.choice.params import Parameters
 from parki.ewald.options import EwaldOptions, named
 
 MOST_LANES = 32  # lanes, at most, that share a target in the 2D variants
@@ -12,7 +15,7 @@ LANES = 8  # threads that share the taps of a window; most windows are 6 to 12 p
 
 # Default variants.  On a host a batch of targets is one vector, and numbers of threads have no meaning.
 HOST_DEFAULTS = {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"}
-DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "TILE", "g2p": "TARGET"}
+DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "TILE", "g2p": "TILE"}
 # On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
 # interpolate.  In wider warps a batch has as many more targets.
 P2P_SHAPES = {
@@ -26,6 +29,8 @@ P2P_SHAPES = {
 P2G_THREADS = 128
 TILE_THREADS = 256
 G2P_THREADS = 128
+ENOUGH = 64 << 10  # bytes of scratch that serve a team
+SYSTEM = 1 << 10  # bytes of scratch of each team that the system takes
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,27 @@ class Variants:
     g2p_threads: int = G2P_THREADS
     scratch: int = 64 << 10
 
+    def tile(self, p: Parameters) -> gather_tiles.Tile | None:
+        """Return the tile of interpolation, None if none fits in scratch."""
+        kernel, scratch = p.kernel, _of_team(self.scratch)
+        return gather_tiles.best(
+            p.P, p.itemsizes[1], kernel.result // kernel.fields, kernel.gather != "values", scratch
+        )
+
 
 def defaults(space: Space) -> dict[str, str]:
     """Return the default variants of this space by kernel."""
     return space.pick(HOST_DEFAULTS, DEVICE_DEFAULTS)
 
 
-def choose(space: Space, dtype: str, options: EwaldOptions | None = None) -> Variants:
+def choose(
+    space: Space, dtype: str, options: EwaldOptions | None = None, p: Parameters | None = None, n_targets: int = 0,
+    scratch: int | None = None,
+) -> Variants:  # fmt: skip
     """Return the variants that the options name, and the defaults of the space for the rest.
+
+    For the parameters of a sum and its number of targets, TARGET takes the place of TILE where that cannot work, and
+    of a default where few targets share a tile.  A block may have `scratch` bytes, by default those of the device.
 
     Raises
     ------
@@ -75,7 +93,8 @@ def choose(space: Space, dtype: str, options: EwaldOptions | None = None) -> Var
         sizes = {name: int(n) for name in counts if named(n := getattr(options, name))}
     if space.native:
         vector = max(4, target().vector_bytes // np.dtype(dtype).itemsize)
-        return Variants(**names, targets=vector, lanes=vector, scratch=space.scratch)
+        v = Variants(**names, targets=vector, lanes=vector, scratch=space.scratch)
+        return _interpolating(v, options, p, n_targets)
     targets, lanes = _block(names["p2p"], sizes, max(1, space.warp // 32))
     for name in ("p2g_threads", "g2p_threads"):
         if sizes.get(name, 1) > MAX_TEAM:
@@ -83,7 +102,25 @@ def choose(space: Space, dtype: str, options: EwaldOptions | None = None) -> Var
     rest = {name: sizes[name] for name in ("p2g_threads", "g2p_threads") if name in sizes}
     if names["p2g"] == "TILE":
         rest.setdefault("p2g_threads", TILE_THREADS)
-    return Variants(**names, targets=targets, lanes=lanes, scratch=space.scratch, **rest)
+    v = Variants(**names, targets=targets, lanes=lanes, scratch=scratch or space.scratch, **rest)
+    return _interpolating(v, options, p, n_targets)
+
+
+def _of_team(most: int) -> int:
+    """Return the bytes of scratch of a team: half of the most where that is much, so that one loads while one sums."""
+    half = most // 2 - SYSTEM
+    return half if half >= ENOUGH else most
+
+
+def _interpolating(v: Variants, options: EwaldOptions | None, p: Parameters | None, n_targets: int) -> Variants:
+    """Return variants with TARGET instead of TILE where no tile works or pays: cells of targets are not of lattices."""
+    if v.g2p != "TILE" or p is None:
+        return v
+    tile = None if p.skew is not None else v.tile(p)
+    is_named = options is not None and named(options.g2p_method)
+    if tile is not None and (is_named or gather_tiles.pays(tile, n_targets / math.prod(p.grid))):
+        return v
+    return replace(v, g2p="TARGET")
 
 
 def _block(p2p: str, sizes: dict[str, int], wide: int) -> tuple[int, int]:
@@ -105,9 +142,8 @@ def _block(p2p: str, sizes: dict[str, int], wide: int) -> tuple[int, int]:
     return targets, lanes
 
 
-def lane_rows(threads: int) -> tuple[int, int]:
-    """Return the number of whole rows of lanes in `threads`, and the lanes of a row."""
-    lanes = LANES
+def lane_rows(threads: int, lanes: int = LANES) -> tuple[int, int]:
+    """Return the number of whole rows of lanes in `threads`, and the lanes of a row, at most as many as given."""
     while lanes > threads:
         lanes //= 2
     return threads // lanes, lanes

@@ -1,7 +1,8 @@
 """Far field of an Ewald sum: spread, transform, multiply, transform back, interpolate (G2P)."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from parki import engine, fft
@@ -9,6 +10,7 @@ from parki.arrays import Array
 from parki.cells import SortedCellHandles
 from parki.engine import Space, workers
 from parki.engine.steps import Block, Blocks, Call, Context, Handle, Step, constant, share, state
+from parki.ewald.choice.gather_tiles import Tile
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants, lane_rows
 from parki.ewald.split import window
@@ -143,6 +145,9 @@ def gather_kernel(p: Parameters, v: Variants, space: Space, rhs: int = 1) -> eng
     slots |= {"SKEW": p.skew is not None and gather != "values", **window_slots(p)}
     if v.g2p == "BASE":
         return engine.kernel("g2p", "g2p_base", **slots)
+    if v.g2p == "TILE":
+        del slots["RHS"]
+        return engine.kernel("g2p_tile", "g2p_tile", **slots, **tile_of(p, v).slots())
     return engine.kernel("g2p", "g2p_target", BATCH=_batch(v, space), **slots)
 
 
@@ -151,10 +156,29 @@ def _batch(v: Variants, space: Space) -> int:
     return space.pick(HOST_BATCH, lane_rows(v.g2p_threads)[0])
 
 
+def tile_of(p: Parameters, v: Variants) -> Tile:
+    """Return the tile of TILE.
+
+    Raises
+    ------
+    ValueError
+        If no tile fits in scratch.
+    """
+    tile = v.tile(p)
+    if tile is None:
+        raise ValueError(f"g2p_method is 'TILE', and a window of {p.P} points is too wide; expected 'TARGET'.")
+    return tile
+
+
 def interpolation(
     p: Parameters, grid: Handle, result: Handle, points: FarPoints, v: Variants, space: Space, rhs: int
 ) -> Step:
-    """Return the step that interpolates the grid at targets."""
+    """Return the step that interpolates the grid at targets.
+
+    TARGET stands in for TILE where the targets' cells are not in the grid's coordinates.
+    """
+    if v.g2p == "TILE" and points.gather is not points.targets.points:
+        v = replace(v, g2p="TARGET")
     values, slopes = window.fit(p.P, p.beta, p.window_degree, p.far)
     args = {"xt": points.gather, "grid": grid, "u": result}
     args |= {"window": constant("window", values), "slope": constant("slopes of the window at targets", slopes)}
@@ -163,6 +187,14 @@ def interpolation(
     unit = gather_kernel(p, v, space, rhs)
     if v.g2p == "BASE":
         return Step("g2p.kernel", unit, points.gather.shape[1], args, (v.g2p_threads,), lane="far")
+    if v.g2p == "TILE":
+        cells, tile, extent = points.targets.grid, tile_of(p, v), grid.shape[1:]
+        counts = [(e - p.P) // side + 1 for e, side in zip(extent, tile.sides, strict=True)]
+        args |= {"cell_begin": points.targets.begin, "tiles": math.prod(counts)}
+        args |= {"tiles1": counts[1], "tiles2": counts[2]} | {f"e{d}": e for d, e in enumerate(extent)}
+        args |= {f"n{d}": n for d, n in enumerate(cells.shape)} | {f"h{d}": w for d, w in enumerate(cells.widths)}
+        shape = lane_rows(v.g2p_threads, tile.row_lanes)
+        return Step("g2p.kernel", unit, rhs * math.prod(counts), args, shape, lane="far")
     batch, _ = points.targets.runs(_batch(v, space))
     args |= {"batch": batch, "batches": len(batch)}
     return Step("g2p.kernel", unit, rhs * len(batch), args, lane_rows(v.g2p_threads), lane="far")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from parki.cells import CellGrid
 from parki.engine import kernel_constant
+from parki.ewald.choice.gather_tiles import PIECE, SPREAD, Tile
 from parki.ewald.kernels import Kernel
 from parki.ewald.stages.spread import blocks
 from parki.perfmodels.counts.p2g import Spreading
@@ -143,7 +144,7 @@ def tiles(
 ) -> Trips:  # fmt: skip
     """Count the loops of spreading by TILE, for tiles of these slots and sources with `layers` windows.
 
-    Candidates are the sources of all cells in reach; size of them touch the tile.
+    Candidates are the sources of all cells in reach; and members are sources whose windows touch the tile.
     """
     sides = [tile[name] for name in ("TX", "TY", "TZ")]
     n_tiles = math.prod(-(-e // side) for e, side in zip(extent, sides, strict=True))
@@ -181,16 +182,37 @@ def tiles(
     )
 
 
-def gather(variant: str, s: Spreading, cells: CellGrid, kernel: Kernel, batch: int) -> Trips:
+def gather(
+    variant: str, s: Spreading, cells: CellGrid, kernel: Kernel, batch: int, tile: Tile | None = None
+) -> Trips:  # fmt: skip
     """Count the loops of interpolation for one right-hand side, with at most `batch` targets of cells per team."""
     if variant == "BASE":
         return Trips(s.n, {})
+    if variant == "TILE" and tile is not None:
+        return _tiled(s, cells, kernel, tile)
     pieces = cells.shape[0] * cells.shape[1] * cells.cuts
     teams = pieces * _pieces(s.n / pieces, batch)
     parts = kernel.result // kernel.fields
     slopes = 3.0 if kernel.gather == "both" else float(parts == 3)
     turns = {"t": _share(s.n, teams), "c": float(kernel.fields), "c:q": float(parts)}
     return Trips(teams, turns | {"is_slope": slopes / parts})
+
+
+def _tiled(s: Spreading, cells: CellGrid, kernel: Kernel, tile: Tile) -> Trips:
+    """Count the loops of TILE: a team tests the targets of the cells in reach of its tile."""
+    teams = s.touched / math.prod(tile.sides)
+    targets, reach = s.n / teams, [side / w for side, w in zip(tile.sides, s.cells, strict=True)]
+    columns = [min(1 + r, float(n)) for r, n in zip(reach[:2], cells.shape, strict=False)]
+    tests = targets * math.prod(1 + 1 / r for r in reach)
+    pieces = max(1.0, _pieces(tests / math.prod(columns), PIECE))
+    batches = min(1.0, targets) if targets <= tile.capacity / SPREAD else _pieces(targets, tile.capacity)
+    turns = {"a": columns[0], "b": columns[1], "e": pieces, "j": tests / math.prod(columns) / pieces}
+    turns |= {"in_tile": targets / tests, "final": 1.0, "batch": batches / math.prod(columns) / pieces}
+    turns |= {"t": targets / batches, "c": float(kernel.fields)}
+    longest = max(tile.taps[1:])
+    turns |= {"in_window": tile.P / longest, "along_y": tile.taps[1] / longest, "along_z": tile.taps[2] / longest}
+    slopes = 3.0 if kernel.gather == "both" else float(tile.parts == 3)
+    return Trips(teams, turns | {"result": targets / batches * tile.parts, "is_slope": slopes / tile.parts})
 
 
 def modes(length: float, rows: float, skew: bool = False) -> Trips:

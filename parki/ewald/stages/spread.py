@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.cells import CellGrid, SortedCellHandles
 from parki.engine.steps import Handle, Step, constant
+from parki.ewald.choice import spread_tiles
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants, lane_rows
 from parki.ewald.split import window
-from parki.ewald.stages import tiles
 
 # Grid points per side of a spreading block, least and most, and the fraction of the grid in between: so that reused
 # rows stay in a cache, blocks overlap little, and there are blocks for many threads.
@@ -45,7 +45,7 @@ def tile_of(p: Parameters, v: Variants) -> dict[str, int]:
     """Return the slots that say the shape of TILE's tiles."""
     kernel = p.kernel
     moments = 7 + 3 * kernel.single + 3 * (p.skew is not None) if kernel.slopes else kernel.spread
-    return tiles.tile(kernel.spread, kernel.slopes, moments, (p.P, p.window_degree), p.itemsizes[1], v.scratch)
+    return spread_tiles.tile(kernel.spread, kernel.slopes, moments, (p.P, p.window_degree), p.itemsizes[1], v.scratch)
 
 
 def window_slots(p: Parameters) -> dict[str, object]:

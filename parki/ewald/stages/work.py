@@ -260,8 +260,10 @@ def _folded(s: Spreading, folds: bool) -> Counts:
 def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str) -> Counts:
     batch = far.HOST_BATCH if kind == "host" else variants.lane_rows(v.g2p_threads)[0]
     unit = far.gather_kernel(p, v, Space("OpenMP" if kind == "host" else "Cuda"))
-    text = _text(unit, loop_counts.gather(v.g2p, s, grid, p.kernel, batch), v.lanes, kind)
-    return g2p.counts(v.g2p, text, s, kind != "host", _lanes(v, kind, v.g2p_threads))
+    tile = far.tile_of(p, v) if v.g2p == "TILE" else None
+    text = _text(unit, loop_counts.gather(v.g2p, s, grid, p.kernel, batch, tile), v.lanes, kind)
+    tiles = tile and g2p.Tiles(tile.sides, tile.extent, tile.fill, tile.wide(s.itemsize))
+    return g2p.counts(v.g2p, text, s, kind != "host", _lanes(v, kind, v.g2p_threads), tiles=tiles)
 
 
 def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str, real: bool) -> Counts:

@@ -9,9 +9,9 @@ import pytest
 
 import parki
 from parki import engine
-from parki.ewald.choice import choose
+from parki.ewald.choice import choose, spread_tiles
 from parki.ewald.choice.question import Question
-from parki.ewald.stages import loop_counts, tiles
+from parki.ewald.stages import loop_counts
 from parki.ewald.stages.spread import spread_kernel, tile_of
 from parki.perfmodels.counts import p2g
 from parki.perfmodels.counts.p2g import Spreading
@@ -27,10 +27,12 @@ def test_shapes_fit(kernel, tolerance, limit, plan_of_gpu):
     shape, unit = tile_of(p, v), spread_kernel(p, v)
     assert engine.scratch_bytes(unit.ir, {}) <= limit
     assert shape["TY"] % (shape["YT"] * shape["LINE"]) == 0
-    assert shape["TX"] * shape["TY"] // shape["YT"] <= tiles.MOST_THREADS
+    assert shape["TX"] * shape["TY"] // shape["YT"] <= spread_tiles.MOST_THREADS
     moments = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 10}[kernel]
     window = p.P, p.window_degree
-    size = tiles.scratch_bytes(shape, p.kernel.spread, p.kernel.slopes, moments, window, p.itemsizes[1], shape["CAP"])
+    size = spread_tiles.scratch_bytes(
+        shape, p.kernel.spread, p.kernel.slopes, moments, window, p.itemsizes[1], shape["CAP"]
+    )
     assert size == engine.scratch_bytes(unit.ir, {})
     more = tile_of(p, replace(v, scratch=2 * limit))
     assert more["TX"] * more["TY"] * more["CAP"] >= shape["TX"] * shape["TY"] * shape["CAP"]
@@ -48,7 +50,7 @@ def plan_of_gpu():
 
 
 def test_no_tile_fits_little_scratch():
-    shape = tiles.tile(4, True, 10, (16, 12), 8, 8 << 10)
+    shape = spread_tiles.tile(4, True, 10, (16, 12), 8, 8 << 10)
     assert (shape["TX"], shape["TY"], shape["CAP"]) == (8, 8, 4)
 
 
