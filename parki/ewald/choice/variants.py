@@ -106,10 +106,10 @@ def choose(
     return _interpolating(v, options, p, n_targets)
 
 
-def _of_team(most: int) -> int:
-    """Return the bytes of scratch of a team: half of the most where that is much, so that one loads while one sums."""
-    half = most // 2 - SYSTEM
-    return half if half >= ENOUGH else most
+def _of_team(limit: int) -> int:
+    """Return the bytes of scratch of a team: half of the limit where that is much, so that one loads while one sums."""
+    half = limit // 2 - SYSTEM
+    return half if half >= ENOUGH else limit
 
 
 def _interpolating(v: Variants, options: EwaldOptions | None, p: Parameters | None, n_targets: int) -> Variants:
