@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import platformdirs
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+
+from parki.perfmodels.counts.g2p import clocks
 
 HOST, GENERIC = "host", "xeon"  # the machine at hand; its stand-in until it is calibrated
 FEW = 16.0  # sources in a cube of side rc at which a target finds half as many columns of cells as among many more
@@ -35,6 +37,11 @@ FOUR = {
 WARP = 32  # lanes of a GPU's warp, at least; vectors of hosts have fewer
 TAPS = 8  # points across the window at which rates of P2G and G2P are taken
 LISTS = 1.15  # all near work over that of pairs: the rest is finding them
+# Of a GPU's tiles, for each component: fused operations of a source of TAPS points across the window, 9 of 32 lanes for
+# the 15 × 11 × 15 places of its window beside the rows of a warp, and 1/8 for its windows; bytes of scratch of a
+# target, 8 for each of TAPS³ points, 1/5 for numbers of windows, and 1/4 for copies of the tile.
+SPREADING = 9 * 15 * 15 * 11 / 8 * 1.12
+GATHERING = 8 * 512 * 1.2 * 1.25
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class Costs:
     fft: float = 16e-9  # a grid point and one real transform of one component, with its share of the scaling
     spread: float = 1.34e-9  # a row of the window (P² rows) and component, as `rows` weights them
     gather: float = 1.08e-9
+    slopes: float = 1.4  # time of spreading with the window's slopes over that without
     sparse: float = 0.07  # relative cost that each grid point per particle adds to rows of a window of 8 points
     single: float = 0.6  # time in single precision over double, of pairs, on GPUs of windows too
     single_fft: float = 0.7  # the same of transforms
@@ -78,23 +86,29 @@ class Costs:
         `per_particle` points for each particle, each of these points comes from slower memory once for all rows that
         meet it, and for spreading goes back there.  Numbers of half the size fill half as many vectors; on a GPU, where
         a row is less than a warp, they are half as much to move.  Vectors of four lanes have the weights of `FOUR`.
+        On a GPU teams own tiles, see `SPREADING`.
         """
+        if self.lanes >= WARP:
+            return self._rows_of_tiles(phase, np.asarray(P)) * (self.single if itemsize == 4 else 1.0)
         lanes, moves = self.lanes * 8 // itemsize, 2.0 if phase == "spread" else 1.0
         vectors, rest = np.divmod(np.asarray(P), lanes)
         pieces = vectors + sum((rest >> bit) & 1 for bit in range(6))
-        halves = -(-2 * np.asarray(P) // lanes)
-        if lanes < WARP:
-            halves = np.maximum(halves, np.minimum(pieces, 2))
+        halves = np.maximum(-(-2 * np.asarray(P) // lanes), np.minimum(pieces, 2))
         if phase == "spread":
             weight = 0.5 + 0.42 * halves + 0.9 * np.maximum(pieces - 2, 0)
         else:
-            short = (halves == 1) & (lanes < WARP)
-            weight = np.where((pieces > 2) | (halves > 3), 1.85, np.where(short, 0.7, 1.0))
+            weight = np.where((pieces > 2) | (halves > 3), 1.85, np.where(halves == 1, 0.7, 1.0))
         if lanes == 4:
             weight = np.interp(P, FOUR["P"], FOUR[phase])
         result = np.square(P, dtype=np.float64) * weight
-        result = result + moves * TAPS**2 * self.sparse * np.minimum(per_particle, 32.0)
-        return result * (self.single if itemsize == 4 and self.lanes >= WARP else 1.0)
+        return result + moves * TAPS**2 * self.sparse * np.minimum(per_particle, 32.0)
+
+    @staticmethod
+    def _rows_of_tiles(phase: str, P: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the rows of windows that teams with tiles take, weighted so that P² of TAPS points are P²."""
+        if phase == "spread":
+            return TAPS**2 * ((P + 7.0) ** 2 * (P + 3)) / (15**2 * 11)
+        return TAPS**2 * np.vectorize(clocks, otypes=[float])(P) / clocks(TAPS)
 
     @classmethod
     def of(cls, machine: "Machine") -> "Costs":
@@ -102,8 +116,7 @@ class Costs:
 
         From rates, each part takes the time of its limit, over the share of the limit that is reached: a pair that of
         its operations in the lanes that are not wasted; a transform that of its operations, and of its other traffic; a
-        row of the window that of its taps, in and out of the first-level cache (of a GPU's shared memory), and for G2P
-        on a GPU half of them from the second level, as windows of neighbours overlap.
+        row of the window that of its taps, in and out of the first-level cache, on a GPU that of tiles (`SPREADING`).
         """
         if machine.costs is not None:
             return machine.costs
@@ -111,9 +124,14 @@ class Costs:
         lanes, share = machine.lanes["float64"], machine.reached
         near_cost = sum(count / rates["float64"][name] for name, count in PAIR.items()) * _waste(lanes / CROWD)
         transform = 2.5 * np.log2(POINTS) * PRUNED / machine.fft["float64"] / share["fft"]
-        unit_costs = cls(lanes=lanes, sparse=0.0)
-        row, spread, gather = 8.0 * TAPS, *(unit_costs.rows(phase, TAPS) / TAPS**2 for phase in ("spread", "gather"))
-        loaded = 2 * level["l2"] if device else level["l1"]
+        if device:
+            spread = SPREADING / TAPS**2 / rates["float64"]["fma"] / machine.share("p2g", "TILE")
+            gather = GATHERING / TAPS**2 / level["shared"] / machine.share("g2p", "TILE")
+        else:
+            unit_costs = cls(lanes=lanes, sparse=0.0)
+            weight = {phase: float(unit_costs.rows(phase, TAPS)) / TAPS**2 for phase in ("spread", "gather")}
+            spread = 2 * 8.0 * TAPS / weight["spread"] / level["l1"] / share["p2g"]
+            gather = 8.0 * TAPS / weight["gather"] / level["l1"] / share["g2p"]
         single = 0.5 * rates["float64"]["fma"] / rates["float32"]["fma"] + 0.25  # traffic halves
         return cls(
             near=float(near_cost) / share["p2p"],
@@ -122,8 +140,9 @@ class Costs:
             target=0.0 if device else cls.target,
             lanes=lanes,
             fft=float(transform) + MOVED / level["dram"] / share["cnv"],
-            spread=float(2 * row / spread / level["shared" if device else "l1"] / share["p2g"]),
-            gather=float(row / gather / loaded / share["g2p"]),
+            spread=spread,
+            gather=gather,
+            slopes=1.83 if device else cls.slopes,
             sparse=0.0 if device else cls.sparse,
             single=min(1.0, 1.1 * single),
             single_fft=min(1.0, 1.1 * single),

@@ -18,7 +18,6 @@ from parki.perfmodels.machine import WARP, Costs
 BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1900.0, 350.0
 DIGIT = 0.036  # share of a pair's time that each digit beyond 1e-7 adds for each far part, a polynomial
 LARGER = 0.1  # power of a grid's points that its predicted time is multiplied by, on hosts
-SLOPES = 1.4  # time of spreading with the window's slopes over that without
 #: Time of interpolation over that of values alone, by the numbers that targets take from the grid.
 GATHER = {"values": 1.0, "both": 2.05, "slopes": 2.05}
 SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that a circle takes
@@ -181,7 +180,7 @@ def phases(
     return {
         "near": near(question, crowd, costs) * n_targets,
         "transform": rhs * transform * costs.fft * (kernel.spread + kernel.fields) * points,
-        "spread": rhs * spread * costs.spread * (SLOPES if kernel.slopes else 1.0) * kernel.spread * n_sources,
+        "spread": rhs * spread * costs.spread * (costs.slopes if kernel.slopes else 1.0) * kernel.spread * n_sources,
         "gather": rhs * gather * costs.gather * GATHER[kernel.gather] * kernel.fields * n_targets,
     }
 

@@ -7,6 +7,7 @@ is written.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from parki.perfmodels.counts.p2g import CACHE, Spreading, filled
 from parki.perfmodels.counts.totals import Counts, TextTotals, levels
@@ -72,6 +73,12 @@ def counts(
     dram = s.lines if base and s.grid > cache else s.grid
     fill = 1.0 if base else filled(s.P, lanes, not device)
     return Counts(text.operations, levels(text, s.ends + l2, s.ends + dram, device), text.atomics, 1, fill)
+
+
+@lru_cache(maxsize=64)
+def clocks(P: int, lanes: int = 16) -> int:
+    """Return the loads of a lane for a window, where y × z of some lanes share its rows along y and z."""
+    return P * min(-(-P // y) * -(-P // (lanes // y)) for y in range(1, lanes + 1))
 
 
 def _tiled(text: TextTotals, s: Spreading, device: bool, cache: float, tiles: Tiles) -> Counts:

@@ -34,7 +34,7 @@ from parki.ewald.stages import sums
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.machinecode import table as machinecode
 from parki.perfmodels.machinecode.reading import hot_loops
-from parki.perfmodels.models import plot, table
+from parki.perfmodels.models import by_code, plot, table
 from parki.perfmodels.network import Network
 from parki.perfmodels.occupancy import Occupancy, occupancy
 from parki.perfmodels.roofline import Phase
@@ -139,7 +139,7 @@ def _launched(model: Model) -> list[Wanted]:
 
 
 def code(model: Model, arch: str) -> str:
-    """Return a table of the hot loops of a sum, read from their machine code.
+    """Return tables of the hot loops of a sum, read from their machine code, and of the times of its phases by them.
 
     Raises
     ------
@@ -147,7 +147,9 @@ def code(model: Model, arch: str) -> str:
         If there is no disassembler.
     """
     loops = hot_loops(_launched(model), arch)
-    return machinecode.text(machinecode.rows(model.parameters.kernel.name, loops, model.machine, arch))
+    rows = machinecode.rows(model.parameters.kernel.name, loops, model.machine, arch)
+    times = by_code.by_code(model.phases, loops)
+    return f"{machinecode.text(rows)}\n\n{by_code.text(times, model.phases, table.TITLES)}"
 
 
 def main(args: argparse.Namespace) -> int:

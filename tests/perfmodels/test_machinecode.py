@@ -13,12 +13,15 @@ from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions
 from parki.ewald.stages import sums
 from parki.perfmodels.bench import code
+from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machinecode import nvidia
 from parki.perfmodels.machinecode.bounds import bound
 from parki.perfmodels.machinecode.instructions import Instruction, by_pipe
 from parki.perfmodels.machinecode.loops import innermost, loops
 from parki.perfmodels.machinecode.reading import hot_loops
 from parki.perfmodels.models import ewald as models
+from parki.perfmodels.models.by_code import CodeTime, by_code
+from parki.perfmodels.roofline import Bound, Phase
 
 BOX = (1.0, 1.0, 1.0)
 
@@ -214,9 +217,32 @@ def test_code_of_a_model(compiled, capsys, monkeypatch):
     monkeypatch.setattr(models, "_launched", lambda model: near_field("laplace"))
     monkeypatch.setattr(models, "resident", lambda model, arch: {})
     assert cli.main(["model", "ewald", "--kernel", "laplace", "--n", "1000", "--device", "h200", "--code"]) == 0
-    *_, head, line = capsys.readouterr().out.splitlines()
+    head, line, _, title, *phases, total, about = capsys.readouterr().out.splitlines()[-12:]
     assert head.split()[:3] == ["what", "turn", "double"]
     assert line.startswith("laplace: p2p_gm_1d")
+    assert title.split()[:4] == ["phase", "kernel", "bound", "by"]
+    assert [phase.split()[0] for phase in phases] == ["P2P", "P2G", "FFT", "CNV", "IFFT", "G2P"]
+    assert phases[0].split()[1] == "p2p_gm_1d"
+    assert "not read" in phases[1]
+    assert total.startswith("total")
+    assert "0.75" in about
+
+
+def test_times_by_code(compiled):
+    """Check a phase that arithmetic bounds, one that memory bounds, and one whose kernel was not read."""
+    loops = list(compiled(near_field("stokes_sl")).values())
+    parts = {"compute": 3.0, "dram": 1.0, "launch": 0.5}
+    phases = {
+        "p2p": Phase(Counts(), Bound(5.5, "compute", parts), 0.6),
+        "p2g": Phase(Counts(), Bound(7.0, "compute", parts), 0.5),
+    }
+    times = by_code(phases, loops)
+    useful = loops[0].useful
+    assert times["p2p"] == CodeTime("p2p_gm_1d", useful, "double", pytest.approx(3.0 / useful / 0.75 + 0.5))
+    assert times["p2g"] == CodeTime("", 1.0, "compute", 7.0)
+    slow = {"p2p": Phase(Counts(), Bound(20.5, "dram", parts | {"dram": 10.0}), 0.5)}
+    assert by_code(slow, loops)["p2p"] == CodeTime("p2p_gm_1d", useful, "dram", 20.5)
+    assert by_code(slow, [])["p2p"].kernel == ""
 
 
 @pytest.mark.parametrize(
