@@ -24,9 +24,13 @@ from parki.engine.tree import ir
 from parki.engine.tree.check import check
 from parki.engine.tree.parse import parse
 from parki.engine.tree.small import small_views
+from parki.engine.tree.walk import walk
 
-# Compiler options of hosts by hint; of these GPUs know `GPU_HINTS`.
-GPU_HINTS = ("finite_rsqrt",)
+# Compiler options by hint, and the hints that GPUs know, by the function that they are about.
+GPU_HINTS = {
+    "rsqrt": ("finite_rsqrt",),
+    "exp": ("rounded_exp", "short_exp", "shorter_exp", "shortest_exp"),
+}
 HINTS = {
     "finite_rsqrt": ("-DPK_RSQRT_FINITE",),
     "short_rsqrt": ("-DPK_RSQRT_SHORT",),
@@ -177,10 +181,13 @@ class Workunit:
                 self._show(self._gpu[key])
         return self._gpu[key]
 
-    @property
+    @cached_property
     def gpu_macros(self) -> tuple[str, ...]:
-        """Return the compiler options of a GPU that the hints ask for."""
-        return tuple(flag for hint in self.hints if hint in GPU_HINTS for flag in HINTS[hint])
+        """Return the compiler options of a GPU that the hints ask for, on functions that the workunit calls."""
+        bodies = (self.ir.body, *(f.body for f in self.ir.functions))
+        names = {node.name for body in bodies for node in walk(body) if isinstance(node, ir.Math)}
+        hints = {hint for name in names for hint in GPU_HINTS.get(name, ())}
+        return tuple(flag for hint in self.hints if hint in hints for flag in HINTS[hint])
 
     def _show(self, lowered: Lowered) -> None:
         sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {self.label}\n{lowered.source}\n")
@@ -226,15 +233,16 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     workunit : str
         Name of the ``@pk.workunit`` in it.
     hints : iterable of str, optional
-        Facts that make the workunit faster; GPUs ignore them, except ``"finite_rsqrt"`` and ``"jam_2"`` … ``"jam_8"``.
+        Facts that make the workunit faster; GPUs ignore ``"short_rsqrt"`` and ``"long_blocks"``.
 
         - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN, or on GPUs
           any number, also of subnormal numbers.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
         - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
-          rounded: an error of ``|x|/2`` more units in the last place of e^x is allowed.
+          rounded: an error of ``|x|/2`` more units in the last place of e^x is allowed.  On GPUs they are at most 708
+          (88), and results below 2^-1021 (2^-126) may be 0.
         - ``"short_exp"``: with ``"rounded_exp"``, a relative error of 2.6e-12 is enough in double precision.
-        - ``"shorter_exp"``: likewise 1.6e-9.
+        - ``"shorter_exp"``: likewise 1.9e-9.
         - ``"shortest_exp"``: likewise 4.3e-7, in single precision 5.5e-7.
         - ``"long_blocks"``: the loops hold many independent terms without branches: g++ mixes their instructions
           before it allocates registers, which is slow to compile and sometimes spills.

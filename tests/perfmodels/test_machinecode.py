@@ -118,9 +118,9 @@ def near_field(kernel):
     return [entry for entry in of_ewald(kernel) if entry[0].ir.name == "p2p_gm_1d"]
 
 
-def of_trees(method):
+def of_trees(method, kernel="coulomb", **parameters):
     x, q = np.random.default_rng(0).random((3, 3000)), np.ones(3000)
-    plan = method.plan("coulomb", x, x, tolerance=1e-6, execution_space="Serial")
+    plan = method.plan(kernel, x, x, tolerance=1e-6, execution_space="Serial", **parameters)
     plan(q)
     return plan.sums[1].placed.steps.units()
 
@@ -131,15 +131,20 @@ BUDGETS = {
     "stokes_sl": {"p2p_gm_1d": (66, 6, 72)},
     "laplace": {"p2p_gm_1d": (30, 4, 70), "p2g_tile": (36, 8, 125)},
     "treecode": {"ranges": (13, 4, 64)},
+    "treecode yukawa": {"ranges": (25, 4, 56)},
     "fmm": {"fields": (12, 4, 64), "check_values": (16, 4, 56)},
+}
+TREES = {
+    "treecode": {"method": treecode},
+    "treecode yukawa": {"method": treecode, "kernel": "yukawa", "kappa": 1.0},
+    "fmm": {"method": fmm},
 }
 WORSE = 1.1  # of a budget, at most
 
 
 @pytest.mark.parametrize("name", BUDGETS)
 def test_budgets(compiled, name):
-    methods = {"treecode": treecode, "fmm": fmm}
-    wanted = of_trees(methods[name]) if name in methods else of_ewald(name)
+    wanted = of_trees(**TREES[name]) if name in TREES else of_ewald(name)
     read = compiled([entry for entry in wanted if entry[0].ir.name in BUDGETS[name]])
     for kernel, (double, memory, registers) in BUDGETS[name].items():
         loop = read[kernel]
@@ -175,14 +180,17 @@ def test_interpolation_by_tiles_takes_half_of_all_slots_for_arithmetic(compiled)
     assert not any(instruction.opcode.startswith("LDG") for instruction in loop.turn)
 
 
-def test_roots_have_no_slow_code(compiled):
-    """Compare the pair of a loop with and without the hint that leaves out zeros and infinity."""
-    slots = {"real": "double", "pair": "pair/laplace"}
-    units = [engine.kernel("direct", "direct_sum", hints=hints, **slots) for hints in ((), ("finite_rsqrt",))]
+@pytest.mark.parametrize(
+    ("pair", "hints", "fewer"),
+    [("pair/laplace", ("finite_rsqrt",), 3), ("pair/yukawa", ("finite_rsqrt", "rounded_exp"), 20)],
+)
+def test_functions_have_no_slow_code(compiled, pair, hints, fewer):
+    """Compare the pair of a loop with and without the hints that leave out zeros and infinity."""
+    units = [engine.kernel("direct", "direct_sum", real="double", pair=pair, hints=h) for h in ((), hints)]
     general, finite = (compiled([(unit, unit.default_layouts(), 128)])["direct_sum"] for unit in units)
     assert general.pairs
     assert finite.pairs
-    assert len(finite.turn) / finite.pairs < len(general.turn) / general.pairs - 3
+    assert len(finite.turn) / finite.pairs < len(general.turn) / general.pairs - fewer
     assert not Counter(opcodes(finite.turn)).keys() & {"BSSY", "CALL.REL.NOINC"}
 
 

@@ -202,6 +202,17 @@ def test_treecodes_compile_for_hip(hip, dtype):
     compile_for_hip(hip, of_treecode("stokes_comb", dtype, (5,)))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_exponentials_compile_for_hip(hip, dtype):
+    """Compile without a library of functions: exponentials need none."""
+    (text,) = (w for w, _ in of_treecode("yukawa", dtype, (5,)) if w.ir.name == "ranges")
+    assert "-DPK_EXP_ROUNDED" in text.gpu_macros
+    command = [*hip, "-UPK_BLOCK", "-DPK_BLOCK=128", *text.gpu_macros]
+    done = texts.compile_hip(command, text.gpu(layouts(text)).source, "gfx90a")
+    assert done.returncode == 0, done.stderr
+    assert "__ocml_" not in done.stdout
+
+
 def compile_for_hip(hip, units):
     for w, block in units:
         command = [*hip, f"-DPK_BLOCK={block}", *w.gpu_macros]

@@ -14,6 +14,7 @@
 typedef long long pk_long;
 typedef unsigned char pk_byte;
 #define int32_t int
+#define uint32_t unsigned
 #define int64_t pk_long
 #define uint8_t pk_byte
 
@@ -352,35 +353,20 @@ PK_INLINE typename View::value pk_atomic(const View& view, I i, typename View::v
 #define PK_MATH2(name)                                                 \
   PK_INLINE double pk_##name(double x, double y) { return name(x, y); } \
   PK_INLINE float pk_##name(float x, float y) { return name##f(x, y); }
-PK_MATH1(sqrt) PK_MATH1(exp) PK_MATH1(expm1) PK_MATH1(log)
+PK_MATH1(sqrt) PK_MATH1(expm1) PK_MATH1(log)
 PK_MATH1(sin) PK_MATH1(cos) PK_MATH1(tan) PK_MATH1(sinh) PK_MATH1(cosh) PK_MATH1(tanh)
 PK_MATH1(erf) PK_MATH1(erfc) PK_MATH1(fabs) PK_MATH1(floor) PK_MATH1(ceil)
 PK_MATH2(fmin) PK_MATH2(fmax) PK_MATH2(pow)
 
-#ifndef PK_RSQRT_FINITE
-PK_MATH1(rsqrt)
-#else
-#define PK_LARGEST_SEED 0x5fe00000  // high word of 2^511
-PK_INLINE double pk_seed(double x) {
-  double y;
-#ifdef PK_HIP
-  y = __builtin_amdgcn_rsq(x);
-#else
-  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
-  const int32_t high = __double2hiint(y);
-  return __hiloint2double(high < PK_LARGEST_SEED ? high : PK_LARGEST_SEED, __double2loint(y));
-}
-PK_INLINE float pk_seed(float x) {
-#ifdef PK_HIP
-  return __builtin_amdgcn_rsqf(x);
-#else
-  float y;
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#endif
-}
+#ifdef PK_RSQRT_FINITE
 #include "pk_roots.h"
+#else
+PK_MATH1(rsqrt)
+#endif
+#ifdef PK_EXP_ROUNDED
+#include "pk_exp.h"
+#else
+PK_MATH1(exp)
 #endif
 
 template <class T>

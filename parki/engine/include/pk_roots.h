@@ -4,6 +4,8 @@
 // and subnormal numbers have infinite seeds, which are replaced by 2^511: the result is finite, and wrong.
 #ifndef PK_ROOTS_H
 #define PK_ROOTS_H
+#include "pk_seeds.h"
+
 #define PK_LARGEST_SEED_FLOAT 9.223372036854775808e18f  // 2^63
 
 PK_FUNCTION double pk_refined(double x, double y) {

@@ -329,30 +329,20 @@ static inline typename View::value pk_atomic(const View& view, I i, typename Vie
 #define PK_MATH2(name)                                                                                     \
   [[maybe_unused]] static inline double pk_##name(double x, double y) { return __builtin_##name(x, y); }   \
   [[maybe_unused]] static inline float pk_##name(float x, float y) { return __builtin_##name##f(x, y); }
-PK_MATH1(sqrt) PK_MATH1(exp) PK_MATH1(expm1) PK_MATH1(log)
+PK_MATH1(sqrt) PK_MATH1(expm1) PK_MATH1(log)
 PK_MATH1(sin) PK_MATH1(cos) PK_MATH1(tan) PK_MATH1(sinh) PK_MATH1(cosh) PK_MATH1(tanh)
 PK_MATH1(erf) PK_MATH1(erfc) PK_MATH1(fabs) PK_MATH1(floor) PK_MATH1(ceil)
 PK_MATH2(fmin) PK_MATH2(fmax) PK_MATH2(pow)
-#ifndef PK_RSQRT_FINITE
+#ifdef PK_RSQRT_FINITE
+#include "pk_roots.h"
+#else
 [[maybe_unused]] static inline double pk_rsqrt(double x) { return 1 / __builtin_sqrt(x); }
 [[maybe_unused]] static inline float pk_rsqrt(float x) { return 1 / __builtin_sqrtf(x); }
+#endif
+#ifdef PK_EXP_ROUNDED
+#include "pk_exp.h"
 #else
-// A seed as a device may give it: from the first 20 bits of x, with 20 bits, one of them wrong for half of all x.
-[[maybe_unused]] static inline double pk_seed(double x) {
-  uint64_t bits;
-  __builtin_memcpy(&bits, &x, 8);
-  bits &= ~(uint64_t)0xffffffff;
-  double y;
-  __builtin_memcpy(&y, &bits, 8);
-  y = x < 0x1p-1022 ? 0x1p511 : 1 / __builtin_sqrt(y);
-  const uint64_t wrong = bits * 0x9e3779b97f4a7c15 >> 63;
-  __builtin_memcpy(&bits, &y, 8);
-  bits = (bits >> 32 ^ wrong) << 32;
-  __builtin_memcpy(&y, &bits, 8);
-  return y;
-}
-[[maybe_unused]] static inline float pk_seed(float x) { return 1 / __builtin_sqrtf(x); }
-#include "pk_roots.h"
+PK_MATH1(exp)
 #endif
 
 template <class T>

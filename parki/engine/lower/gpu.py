@@ -1,8 +1,8 @@
 """Lowering of the typed tree to the GPU text: one source for CUDA, HIP and the simulator.
 
 Leagues are blocks, teams threads, vector ranges lanes with shuffles, team scratch dynamic shared memory.  Differences
-between devices are in `pk_gpu.h` alone.  A range over the league is one iteration per thread; its reductions and scans
-leave one partial result per block, which the launch puts together.
+between devices are in `pk_gpu.h` and `pk_seeds.h` alone.  A range over the league is one iteration per thread; its
+reductions and scans leave one partial result per block, which the launch puts together.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from parki.engine.lower.printer import Printer
 from parki.engine.lower.threads import for_threads
 from parki.engine.tree import ir
 
-HEADERS = ("pk_gpu.h", "pk_roots.h")
+HEADERS = ("pk_gpu.h", "pk_roots.h", "pk_exp.h", "pk_seeds.h")
 NONE: Mapping[str, int] = MappingProxyType({})
 LAUNCH_FIELDS = (("ptr", "pk_partial"), ("int32", "pk_first"), ("int32", "pk_league"), ("int32", "pk_phase"))
 

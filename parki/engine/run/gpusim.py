@@ -11,6 +11,8 @@ from parki.engine.errors import CheckedFault, Loc
 HEADERS = (
     "pk_gpu.h",
     "pk_roots.h",
+    "pk_exp.h",
+    "pk_seeds.h",
     "pk_sim.h",
     "pk_threads.h",
     "pk_fibre.h",
