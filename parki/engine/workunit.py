@@ -17,6 +17,7 @@ from parki.engine.errors import BuildError
 from parki.engine.lower import gpu, host
 from parki.engine.lower.common import FIELD, Lowered
 from parki.engine.lower.jam import jam
+from parki.engine.lower.neighbours import neighbour_views
 from parki.engine.settled import once
 from parki.engine.text import functions
 from parki.engine.text.specialise import L0, specialise
@@ -145,6 +146,11 @@ class Workunit:
     def small(self) -> dict[str, int]:
         """Return the elements that the workunit reads of each view that a GPU can take by value."""
         return small_views(self.ir)
+
+    @cached_property
+    def neighbours(self) -> frozenset[str]:
+        """Return the views that a GPU reads two elements at once, where rows begin at even elements of memory."""
+        return neighbour_views(self._jammed)
 
     def default_layouts(self) -> dict[str, str]:
         """Return C-ordered layouts of all views.

@@ -87,8 +87,11 @@ def table(values: Callable[[NDArray[np.float64]], NDArray[np.float64]], p: int) 
 
 
 def waves(p: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return cosine and sine of 2 π k x / (2 p - 1) as (k, x), both 0 … p - 1."""
-    angle = 2 * np.pi / (2 * p - 1) * (np.outer(np.arange(p), np.arange(p)) % (2 * p - 1))
+    """Return cosine and sine of 2 π k x / (2 p - 1) as (k, x), k in 0 … p - 1; x goes on to p where p is odd.
+
+    So rows begin at even elements, and GPUs read two at once.
+    """
+    angle = 2 * np.pi / (2 * p - 1) * (np.outer(np.arange(p), np.arange(p + p % 2)) % (2 * p - 1))
     return np.cos(angle), np.sin(angle)
 
 

@@ -212,6 +212,8 @@ CUDA_ON_HOST = """
 #define __shared__ thread_local
 thread_local long long pk_all[4096];
 struct pk_three { unsigned x, y; };
+struct double2 { double x, y; };
+struct float2 { float x, y; };
 #define threadIdx (pk_three{(unsigned)pk_sim.now->lane, (unsigned)pk_sim.now->row})
 #define blockDim (pk_three{(unsigned)pk_sim.lanes, (unsigned)pk_sim.rows})
 #define blockIdx (pk_three{(unsigned)pk_sim.block, 0u})

@@ -101,8 +101,8 @@ def of_treecode(kernel, dtype, points):
 
 
 def layouts(w):
-    """Return C-ordered layouts, with small views by value, as all of them are constants of a plan."""
-    return w.default_layouts() | dict.fromkeys(w.small, "V")
+    """Return C-ordered layouts with even rows, and small views by value, as all of them are constants of a plan."""
+    return w.default_layouts() | dict.fromkeys(w.neighbours, "A") | dict.fromkeys(w.small, "V")
 
 
 def compiled(units, device):

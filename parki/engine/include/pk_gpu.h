@@ -181,6 +181,22 @@ struct pk_value_of<uint8_t> {
   typedef int32_t type;
 };
 
+// Two reals beside each other in memory, which one instruction reads where the first one's index is even.
+template <class T>
+struct pk_two_of {
+  typedef T type;  // of whole numbers, which are read alone
+};
+template <>
+struct pk_two_of<double> {
+  typedef double2 type;
+};
+template <>
+struct pk_two_of<float> {
+  typedef float2 type;
+};
+template <class T>
+using pk_two = typename pk_two_of<T>::type;
+
 // A view that this kernel does not write.
 template <class T>
 struct pk_in {
@@ -189,8 +205,10 @@ struct pk_in {
   PK_MEMBER pk_in(const T* at, int64_t) : p(at) {}
 #ifdef PK_HIP
   PK_MEMBER value get(pk_index i, int32_t) const { return p[i]; }
+  PK_MEMBER pk_two<T> get_two(pk_index i, int32_t) const { return *(const pk_two<T>*)(p + i); }
 #else
   PK_MEMBER value get(pk_index i, int32_t) const { return __ldg(p + i); }
+  PK_MEMBER pk_two<T> get_two(pk_index i, int32_t) const { return __ldg((const pk_two<T>*)(p + i)); }
 #endif
 };
 #ifdef PK_ARGUMENTS  // the name that CUDA gives the argument structure, of a kernel with views by value

@@ -107,6 +107,10 @@ struct pk_value_of<uint8_t> {
   typedef int32_t type;
 };
 
+template <class T>
+struct pk_two {
+  T x, y;
+};
 // A view that this kernel does not write.
 template <class T>
 struct pk_in {
@@ -117,6 +121,11 @@ struct pk_in {
   value get(int64_t i, int32_t site) const {
     if (pk_sim_outside(i, n)) pk_sim_fault(pk_bad_view, site, -1, i, n, pk_sim.now->id, -1);
     return p[i];
+  }
+  pk_two<T> get_two(int64_t i, int32_t site) const {
+    const pk_two<T> two = {get(i, site), get(i + 1, site)};
+    if ((uint64_t)(p + i) % sizeof two != 0) pk_sim_fault(pk_odd_two, site, -1, i, n, pk_sim.now->id, -1);
+    return two;
   }
 };
 // A view by value.

@@ -25,7 +25,8 @@ enum pk_sim_kind {
   pk_race_on_view,
   pk_unset_scratch,  // read before written
   pk_short_row,      // index: the row
-  pk_no_memory
+  pk_no_memory,
+  pk_odd_two  // two elements are read at once at an odd place of memory
 };
 enum pk_sim_deed { pk_read, pk_write, pk_update };
 enum pk_sim_wait { pk_ready, pk_chosen, pk_at_barrier, pk_at_row, pk_ended };

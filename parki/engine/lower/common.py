@@ -27,6 +27,7 @@ FIELD: dict[str, Any] = {
     "float": ctypes.c_float,
 }
 VALUE = "V"  # layout of a view that is passed by value
+ALIGNED = "A"  # layout C with rows that begin at even elements of memory
 LOWEST = {"int32": -(2**31), "int64": -(2**63)}
 
 
@@ -69,8 +70,8 @@ def literal(value: float | bool, kind: str) -> str:
 
 
 def unit_dimension(layout: str, rank: int) -> int | None:
-    """Return the index that has unit stride: the last (C, or by value), the first (F) or none (S)."""
-    return {"C": rank - 1, "F": 0, "S": None, VALUE: rank - 1}[layout]
+    """Return the index that has unit stride: the last (C, aligned, or by value), the first (F) or none (S)."""
+    return {"C": rank - 1, ALIGNED: rank - 1, "F": 0, "S": None, VALUE: rank - 1}[layout]
 
 
 def stride(view: str, dim: int) -> str:

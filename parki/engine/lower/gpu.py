@@ -8,9 +8,20 @@ reductions and scans leave one partial result per block, which the launch puts t
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from parki.engine.lower.common import CTYPES, VALUE, Lowered, extent, stride, strides, unit_dimension, used_extents
+from parki.engine.lower.common import (
+    ALIGNED,
+    CTYPES,
+    VALUE,
+    Lowered,
+    extent,
+    stride,
+    strides,
+    unit_dimension,
+    used_extents,
+)
 from parki.engine.lower.gpu_spellings import GPU
 from parki.engine.lower.layout import laid_out
+from parki.engine.lower.neighbours import joined
 from parki.engine.lower.printer import Printer
 from parki.engine.lower.threads import for_threads
 from parki.engine.tree import ir
@@ -26,7 +37,7 @@ def span(view: str) -> str:
 
 
 def lower(kernel: ir.KernelTree, layouts: dict[str, str], small: Mapping[str, int] = NONE) -> Lowered:
-    """Return the GPU text of a checked kernel, for views of these layouts: ``C``, ``F``, ``S``, or ``V`` by value.
+    """Return the GPU text of a checked kernel, for views of these layouts: ``C F S``, ``A`` aligned, ``V`` by value.
 
     `small` has the elements that are read of each view that may go by value.
     """
@@ -44,7 +55,8 @@ class _Gpu(Printer):
         self.view_params = [p for p in kernel.params if p.rank]
         self.scalar_params = [p for p in kernel.params if not p.rank]
         super().__init__(GPU, {p.name: strides(p.name, p.rank, layouts[p.name]) for p in self.view_params})
-        self.threaded = for_threads(kernel)
+        aligned = [name for name, layout in layouts.items() if layout == ALIGNED]
+        self.threaded = for_threads(joined(kernel, aligned))
         self.used_extents = used_extents(self.threaded.tree)
 
     def lower(self) -> Lowered:

@@ -10,7 +10,7 @@ RANKS = {"lane": "PK_LANE", "thread": "PK_THREAD", "row": "PK_TEAM_RANK"}
 COUNTS = {"lane": "PK_LANES", "thread": "PK_THREADS", "row": "PK_TEAM_SIZE"}
 
 
-def offset(printer: Printer, node: ir.Load) -> str:
+def offset(printer: Printer, node: ir.Load | threads.LoadTwoAt) -> str:
     """Return the offset of an element, as narrow as the views allow (``pk_index``)."""
     parts = []
     for e, stride in zip(node.indices, printer.strides(node.view), strict=True):
@@ -85,6 +85,7 @@ NODES = {
     lanes.DeclareResult: "$ctype $name;",
     lanes.LocalBlock: "{\n$body\n}",
     threads.LoadAt: "$view.get($at, $site)",
+    threads.LoadTwoAt: "const pk_two<$ctype> $name = $view.get_two($at, $site);",
     threads.TableLoad: "$name[$index]",
     threads.AtomicAt: "pk_atomic<pk_op_$op>($view, $at, ($ctype)$value, $site)",
     threads.RowSum: "pk_row_sum($arg, $site)",

@@ -108,6 +108,11 @@ class _Threads:
         size = self.value(s.size)
         return (threads.ScratchAt(name=s.name, type=s.type, size=size, site=self.site(s.name, s.loc), loc=s.loc),)
 
+    def do_LoadTwo(self, s: threads.LoadTwo) -> Body:
+        """Load two elements."""
+        site, indices = self.site(s.view, s.loc), self.values(s.indices)
+        return (threads.LoadTwoAt(name=s.name, view=s.view, indices=indices, type=s.type, site=site, loc=s.loc),)
+
     def do_Store(self, s: ir.Store) -> Body:
         """Store one element."""
         shared = {"view": s.view, "type": self.types[s.view], "site": self.site(s.view, s.loc), "loc": s.loc}

@@ -9,9 +9,10 @@ import numpy as np
 from parki.engine import config
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.errors import LaunchError
-from parki.engine.lower.common import DTYPE, VALUE
+from parki.engine.lower.common import ALIGNED, DTYPE, VALUE
 from parki.engine.run.spaces import Space
 from parki.engine.tree import ir
+from parki.engine.workunit import Workunit
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,19 @@ class Fixed:
 
     array: Any
     values: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """An argument whose rows always begin at even elements of memory: a GPU may read two elements at once.
+
+    Attributes
+    ----------
+    array : array
+        The array, where the launch runs.
+    """
+
+    array: Any
 
 
 def names(k: ir.KernelTree, args: dict[str, object]) -> None:
@@ -87,28 +101,51 @@ def layout(a: Any) -> str:
     return "F" if a.strides[0] == a.itemsize else "S"
 
 
-def unwrapped(args: dict[str, object]) -> tuple[dict[str, object], dict[str, Any]]:
-    """Return the arguments without `Fixed`, and the values of arrays that are fixed, on the host if they are there."""
+def even(a: Any, first: int) -> bool:
+    """Tell whether all rows of an array that begins at byte `first` begin at even elements."""
+    two = 2 * a.itemsize
+    return first % two == 0 and a.strides[-1] == a.itemsize and all(s % two == 0 for s in a.strides[:-1])
+
+
+def _address(a: Any) -> int:
+    """Return the address of the first element of an array."""
+    return int(a.ctypes.data if isinstance(a, np.ndarray) else a.data.ptr)
+
+
+@dataclass(frozen=True)
+class Unwrapped:
+    """Arguments of a launch, the values of those that are fixed, and the names of those with even rows."""
+
+    args: dict[str, object]
+    constants: dict[str, Any]
+    aligned: frozenset[str]
+
+
+def unwrapped(args: dict[str, object]) -> Unwrapped:
+    """Return the arguments without `Fixed` and `Aligned`; fixed values are on the host if they are there."""
     constants = {name: a for name, a in args.items() if isinstance(a, Fixed)}
+    aligned = {name: a for name, a in args.items() if isinstance(a, Aligned)}
     values = {name: a.array if a.values is None else a.values for name, a in constants.items()}
-    return args | {name: a.array for name, a in constants.items()}, values
+    arrays = {name: a.array for name, a in (constants | aligned).items()}
+    return Unwrapped(args | arrays, values, frozenset(aligned))
 
 
-def layouts(
-    arrays: Mapping[str, Any], constants: Mapping[str, Any], small: Mapping[str, int], space: Space
-) -> dict[str, str]:
-    """Return the layouts of arrays; on a GPU constants with as many elements as in `small`, or more, go by value."""
+def layouts(arrays: Mapping[str, Any], wrappers: Unwrapped, workunit: Workunit, space: Space) -> dict[str, str]:
+    """Return the layouts of arrays; on a GPU small constants go by value, and rows may be aligned."""
+    result = {name: layout(a) for name, a in arrays.items()}
     if space.kind == "host" or space.engine != config.NAME:
-        small = {}
-    by_value = (name for name, count in small.items() if name in constants and len(arrays[name]) >= count)
-    return {name: layout(a) for name, a in arrays.items()} | dict.fromkeys(by_value, VALUE)
+        return result
+    small = workunit.small.items() if wrappers.constants else ()
+    by_value = (name for name, count in small if name in wrappers.constants and len(arrays[name]) >= count)
+    aligned = (name for name in wrappers.aligned & workunit.neighbours if even(arrays[name], _address(arrays[name])))
+    return result | dict.fromkeys(aligned, ALIGNED) | dict.fromkeys(by_value, VALUE)
 
 
 def replacement(k: ir.KernelTree, name: str, a: Any, old: str) -> None:
     """Raise LaunchError unless an array has the layout of the one that a launch was prepared with."""
     if old == VALUE:
         raise LaunchError(f"{k.name}: '{name}' was fixed when the launch was prepared")
-    if layout(a) != old:
+    if layout(a) != ("C" if old == ALIGNED else old):
         raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
 
 

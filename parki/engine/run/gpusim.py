@@ -19,7 +19,7 @@ HEADERS = (
 )  # files that a text compiled with -DPK_SIM includes
 ORDERS = {"random": 0, "ascending": 1, "descending": 2}
 DEEDS = ("read", "written", "atomically updated")
-(VIEW, SCRATCH, REQUEST, BARRIER, SCRATCH_RACE, VIEW_RACE, UNSET, ROW, MEMORY) = range(1, 10)
+(VIEW, SCRATCH, REQUEST, BARRIER, SCRATCH_RACE, VIEW_RACE, UNSET, ROW, MEMORY, TWO) = range(1, 11)
 
 
 class SimLaunch(ctypes.Structure):
@@ -136,6 +136,8 @@ class _Sentence:
                 return self.row()
             case 9:
                 return "the host has no memory for the simulated threads"
+            case 10:
+                return f"{element} and the next element are read at once at {self.place}, at an odd place ({actor})"
         return f"fault {astuple(f)} that this version of parki does not know"
 
     def request(self, actor: str) -> str:

@@ -52,14 +52,14 @@ class Prepared:
             raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
         fit.names(k, args)
         self._params = {p.name: p for p in k.params}
-        args, constants = fit.unwrapped(args)
-        self._arrays = {p.name: fit.view(k, p, args[p.name], self._xp) for p in k.params if p.rank}
-        self._layouts = fit.layouts(self._arrays, constants, workunit.small, policy.space)
+        wrappers = fit.unwrapped(args)
+        self._arrays = {p.name: fit.view(k, p, wrappers.args[p.name], self._xp) for p in k.params if p.rank}
+        self._layouts = fit.layouts(self._arrays, wrappers, workunit, policy.space)
         fit.overlap(k, self._arrays, self._arrays)
-        self._scalars = {p.name: fit.scalar(k, p, args[p.name]) for p in k.params if not p.rank}
+        self._scalars = {p.name: fit.scalar(k, p, wrappers.args[p.name]) for p in k.params if not p.rank}
         self._call = _call(policy, workunit, self._layouts, self._arrays)
         for name, a in self._arrays.items():
-            self._call.bind(name, constants[name] if self._layouts[name] == VALUE else a)
+            self._call.bind(name, wrappers.constants[name] if self._layouts[name] == VALUE else a)
         self._call.numbers(self._scalars)
         self._sent = True  # whether the call has the numbers: False during a change, and after an interrupted one
 

@@ -3,6 +3,7 @@
 from parki.engine.steps import glue, values
 from parki.engine.steps.cutting import Cut, RowBlocks, RowByRow, Touched
 from parki.engine.steps.handles import (
+    BOUND,
     Handle,
     Number,
     alike,
@@ -15,7 +16,7 @@ from parki.engine.steps.handles import (
     together,
 )
 from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step
-from parki.engine.steps.memory import BOUND, Memory, fits
+from parki.engine.steps.memory import Memory, fits
 from parki.engine.steps.placing import Launch, NoTimes, Placed
 from parki.engine.steps.steplist import StepList
 from parki.engine.steps.steps import Steps

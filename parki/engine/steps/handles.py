@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from parki.engine.run.fit import layout
+from parki.engine.run.fit import even, layout
 
 LINE = 64  # bytes of a cache line
 ROLES = ("argument", "constant", "state", "scratch", "result")
+BOUND = ("argument", "result")  # roles whose arrays a run is given
 _NOWHERE = np.zeros(1, np.uint8)  # address that shapes are laid out at; nothing is read or written there
 _PLACE = _NOWHERE.ctypes.data
 
@@ -67,6 +68,11 @@ class Handle:
         """Return C, F or S, by the index that has unit stride (`parki.engine.run.fit.layout`)."""
         is_whole = self._whole is None and self.values is None
         return "C" if is_whole else layout(self.layout)
+
+    @property
+    def even(self) -> bool:
+        """Tell whether all rows of memory that the list owns begin at even elements."""
+        return self.whole.role not in BOUND and bool(self.size) and even(self.layout, self.extent[0])
 
     @property
     def fixed(self) -> np.ndarray | None:

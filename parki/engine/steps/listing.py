@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from parki.engine.errors import LaunchError
-from parki.engine.lower.common import VALUE
+from parki.engine.lower.common import ALIGNED, VALUE
 from parki.engine.run.ahead import Wanted
 from parki.engine.run.spaces import Space
 from parki.engine.steps.cutting import Cut
@@ -99,7 +99,9 @@ class Step:
         layouts = {p.name: self.args[p.name].order for p in self.unit.ir.params if p.rank}
         sizes = {name: a.size for name, a in self.handles.items() if a.ndim == 1 and a.fixed is not None}
         small = self.unit.small if sizes else {}
-        return layouts | {name: VALUE for name, count in small.items() if sizes.get(name, -1) >= count}
+        even = (name for name in self.unit.neighbours if self.handles[name].even)
+        by_value = {name: VALUE for name, count in small.items() if sizes.get(name, -1) >= count}
+        return layouts | dict.fromkeys(even, ALIGNED) | by_value
 
     @property
     def threads(self) -> int | None:

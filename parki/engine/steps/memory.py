@@ -9,9 +9,7 @@ import numpy as np
 from parki.engine.errors import LaunchError
 from parki.engine.run import spaces
 from parki.engine.run.spaces import Space
-from parki.engine.steps.handles import LINE, Handle
-
-BOUND = ("argument", "result")  # roles whose arrays a run is given
+from parki.engine.steps.handles import BOUND, LINE, Handle
 
 
 class Memory:

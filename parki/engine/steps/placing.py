@@ -8,17 +8,17 @@ from itertools import groupby
 from typing import Any
 
 from parki.engine import config
-from parki.engine.lower.common import VALUE
+from parki.engine.lower.common import ALIGNED, VALUE
 from parki.engine.run import devices, graphs, spaces
 from parki.engine.run.ahead import compile_for
-from parki.engine.run.fit import Fixed, layout
+from parki.engine.run.fit import Aligned, Fixed, layout
 from parki.engine.run.launch import Prepared, prepare
 from parki.engine.run.policy import RangePolicy, TeamPolicy
 from parki.engine.run.spaces import Space
 from parki.engine.steps import workers
-from parki.engine.steps.handles import Handle, Number
+from parki.engine.steps.handles import BOUND, Handle, Number
 from parki.engine.steps.listing import Blocks, Call, Context, Index, Step
-from parki.engine.steps.memory import BOUND, Memory, fits
+from parki.engine.steps.memory import Memory, fits
 from parki.engine.steps.steplist import StepList
 
 Bound = Mapping[Handle | Number, Any]
@@ -60,12 +60,16 @@ class Launch:
         key = tuple(layout(a) for a in arrays.values())
         if key not in self._ready:
             args: dict[str, Any] = {}
+            layouts = self.step.layouts
             for name, a in self.step.args.items():
                 match a:
                     case Handle():
                         args[name] = arrays[name] if name in arrays else self._memory.of(a, self._worker)
-                        if self.step.layouts[name] == VALUE:
+                        kind = layouts[name]
+                        if kind == VALUE:
                             args[name] = Fixed(args[name], a.fixed)
+                        elif kind == ALIGNED:
+                            args[name] = Aligned(args[name])
                     case Number():
                         args[name] = a.value
                     case Index():

@@ -60,6 +60,23 @@ class FirstLane(ir.Expr):
 
 # Statements -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
+class LoadTwo(ir.Stmt):
+    """A load of an element of a view of `type` and of the next one, as `name`.x and `name`.y."""
+
+    name: str
+    view: str
+    indices: tuple[ir.Expr, ...]
+    type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadTwoAt(LoadTwo):
+    """A load of two elements."""
+
+    site: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoreAt(ir.Stmt):
     """A store of an element of `type`."""
 
