@@ -77,7 +77,12 @@ def reach(left: real, lo: real, hi: real, h: real, n: int, images: int) -> Tuple
 def all_columns(bound: pk.View2D[real], b: int, nt: int, lattice: pk.View1D[real]) -> Tuple[int, int, int]:
     """Return the first slab along x that batch b of nt targets reaches, the columns of a slab, and all columns."""
     first, end = slabs(bound[b][0], bound[b][3], lattice[9], lattice[6])
-    across: int = int(pk.floor((bound[b][4] - bound[b][1] + 2.0 * lattice[9]) / lattice[7])) + 2
+    across: int = 0
+    if SKEW:  # layers are shifted along y
+        across = int(pk.floor((bound[b][4] - bound[b][1] + 2.0 * lattice[9]) / lattice[7])) + 2
+    else:
+        first_column, column_end = slabs(bound[b][1], bound[b][4], lattice[9], lattice[7])
+        across = column_end - first_column
     columns: int = 0
     if nt > 0:
         columns = (end - first) * across

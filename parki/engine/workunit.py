@@ -42,6 +42,7 @@ HINTS = {
     "long_blocks": ("-fschedule-insns",),
 }
 JAM = {f"jam_{turns}": turns for turns in range(2, 9)}  # turns of loops at once, by hint
+LANES = {f"lanes_{1 << power}": 1 << power for power in range(6)}  # lanes of a GPU's rows, by hint
 
 
 SANITIZERS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -193,7 +194,13 @@ class Workunit:
         bodies = (self.ir.body, *(f.body for f in self.ir.functions))
         names = {node.name for body in bodies for node in walk(body) if isinstance(node, ir.Math)}
         hints = {hint for name in names for hint in GPU_HINTS.get(name, ())}
-        return tuple(flag for hint in self.hints if hint in hints for flag in HINTS[hint])
+        rows = () if self.lanes is None else (f"-DPK_ROW={self.lanes}",)
+        return (*(flag for hint in self.hints if hint in hints for flag in HINTS[hint]), *rows)
+
+    @property
+    def lanes(self) -> int | None:
+        """Return the lanes of a GPU's rows for which the workunit is compiled; None for any."""
+        return next((LANES[hint] for hint in self.hints if hint in LANES), None)
 
     def _show(self, lowered: Lowered) -> None:
         sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {self.label}\n{lowered.source}\n")
@@ -254,6 +261,8 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
           before it allocates registers, which is slow to compile and sometimes spills.
         - ``"jam_2"`` … ``"jam_8"``: the innermost loops of unknown length that take roots run so many turns at once,
           as many as registers hold: the latency of one turn's root hides behind the others'.
+        - ``"lanes_1"``, ``"lanes_2"``, ``"lanes_4"`` … ``"lanes_32"``: launches on GPUs have so many lanes in a row,
+          so that loops over as many lanes vanish, and others count in constants.
     **slots
         Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``; for functions also a
         Python function, which is read at this call (`parki.engine.text.functions`).
@@ -284,8 +293,8 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     """
     hints = tuple(sorted(set(hints)))
     for hint in hints:
-        if hint not in HINTS and hint not in JAM:
-            raise ValueError(f"hints: found {hint!r}, expected some of {', '.join([*HINTS, *JAM])}")
+        if not (hint in HINTS or hint in JAM or hint in LANES):
+            raise ValueError(f"hints: found {hint!r}, expected some of {', '.join([*HINTS, *JAM, *LANES])}")
     answers = settled.answers()
     if answers is None:
         return _of(specialise(source, workunit, **slots), hints)

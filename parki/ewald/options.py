@@ -88,7 +88,7 @@ class EwaldOptions:
         and the interpolation ``"TILE"`` (``"TARGET"`` in triclinic cells and over ranks).  Results of all variants
         agree to the tolerance; ``"BLOCK"``, ``"TILE"`` and ``"GRID"`` spread in a fixed order, the other ways in any
         order, so that last digits change from run to run.  A variant that is not set, or ``"AUTO"``, is chosen for the
-        space; a default that is named is honoured.
+        space, on GPUs the near field for the kernel, too; a default that is named is honoured.
     fft_type : {"R2C", "C2C"}, default "R2C"
         Real transforms, or complex ones of the same real grids: the same result in 2.5 times the time.
     torch_fft : bool, default False

@@ -69,7 +69,7 @@ class CalibrationSum:
         rng = np.random.default_rng(1)
         self.space, self.n = space, n
         self.p = choose.parameters(Question(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, far=dtype), Costs())
-        v, k = variants.choose(space, dtype), self.p.kernel
+        v, k = variants.choose(space, dtype, p=self.p), self.p.kernel
         x = rng.random((3, n)).astype(dtype)
         sum_ = sums.SumSteps(self.p, v, (n, n, True), space)
         self.stages = sums.Stages(sum_, points.Points(self.p, x, x, space, v))
@@ -240,7 +240,7 @@ def reached(host: Machine, sums: list[CalibrationSum]) -> dict[str, float]:
     """Return by phase the time that a machine's rates allow over the measured one, as geometric means over the sums."""
     shares_of_phases: dict[str, list[float]] = {phase: [] for phase in Machine.PHASES}
     for sample in sums:
-        v = variants.choose(sample.space, sample.p.dtype)
+        v = variants.choose(sample.space, sample.p.dtype, p=sample.p)
         for phase, counts in predict.counts(sample.p, v, (sample.n, sample.n), host).items():
             limit = roofline.time(counts, host, sample.p.type_of(phase)).seconds
             shares_of_phases[phase].append(limit / sample.seconds[phase])

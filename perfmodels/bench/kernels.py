@@ -137,7 +137,7 @@ def own_grid(title: str, args: argparse.Namespace, n: int, width: int) -> Callab
         window_degree=width // 2 + 2,
     )
     cells, rows_of_sources = sorted_sources(2, x, dens[:2], p, space)
-    v = variants.choose(space, p.dtype)
+    v = variants.choose(space, p.dtype, p=p)
     mesh, handles = Mesh(p, n), SortedCellHandles("points", cells.n, cells.grid, p.dtype)
     grid, rows = mesh.touched(mesh.grid(p, 2, space)), constant("sources as rows", rows_of_sources)
     points = far.FarPoints(handles, handles, rows, handles.points)

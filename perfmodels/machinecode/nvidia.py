@@ -40,6 +40,7 @@ PIPE: Mapping[str, Pipe] = {
         "integer",
     ),
 }
+APART = "BRA.DIV"  # branch of a warp whose lanes are not together where they exchange numbers: they are
 ENDS = ("BRA", "EXIT", "RET", "BRX", "JMX")  # no other instruction goes on elsewhere
 _TARGET = re.compile(r"0x([0-9a-f]+)$")
 
@@ -84,7 +85,7 @@ def _instruction(i: int, entry: Mapping[str, Any], count: int) -> Instruction:
     opcode, operands = entry["opcode"], entry.get("operands", "")
     name = opcode.partition(".")[0]
     conditional = "predicate" in entry or (name == "BRA" and "," in operands)  # BRA may have a predicate of its own
-    target = _TARGET.search(operands) if name == "BRA" else None
+    target = _TARGET.search(operands) if name == "BRA" and opcode != APART else None
     successors = (int(target[1], 16) // BYTES,) if target else ()
     if (conditional or name not in ENDS) and i + 1 < count:
         successors = (i + 1, *successors)

@@ -8,7 +8,7 @@ from parki.engine import DEFAULT_TEAM, Wanted, Workunit, devices, gpu_unit, oper
 from parki.perfmodels.machinecode import nvidia
 from parki.perfmodels.machinecode.bounds import TurnBound, bound
 from parki.perfmodels.machinecode.instructions import Instruction, Pipe, by_pipe
-from parki.perfmodels.machinecode.loops import innermost
+from parki.perfmodels.machinecode.loops import innermost, loops
 
 SUMS = ("DFMA", "DADD", "DMUL", "FFMA", "FADD", "FMUL")
 SEED = "MUFU.RSQ"  # first instruction of a reciprocal square root
@@ -20,7 +20,7 @@ SHARED_BYTES = 227 << 10  # that a block may ask for
 
 @dataclass(frozen=True)
 class HotLoop:
-    """The loop of a workunit with most arithmetic in a turn, among its loops without loops within.
+    """The loop of a workunit with most arithmetic in a turn, among those that most loops are around.
 
     Attributes
     ----------
@@ -79,14 +79,24 @@ def hot_loops(requests: Iterable[Wanted], arch: str) -> list[HotLoop]:
 
 def _hottest(unit: Workunit, path: Path, arch: str) -> Iterator[HotLoop]:
     """Yield the hot loop of a workunit, if it has loops."""
-    turns = [loop.longest for loop in innermost(nvidia.kernel(path))]
-    if not turns:
+    kernel = nvidia.kernel(path)
+    candidates = innermost(kernel)
+    if not candidates:
         return
-    turn = max(turns, key=_arithmetic)
-    usage = rtc.usage(path)
-    pairs = sum(instruction.opcode.startswith(SEED) for instruction in turn)
-    work = pairs * _of_pair(unit) if pairs else sum(i.opcode.startswith(SUMS) for i in turn)
+    of_pair = _of_pair(unit)
+    if of_pair:  # pairs are in the deepest loop; sources may be looked for by roots, too
+        nest = loops(kernel)
+        depth = {loop.head: sum(loop.head in outer.members for outer in nest) for loop in candidates}
+        candidates = [loop for loop in candidates if _seeds(loop.longest)] or candidates
+        candidates = [loop for loop in candidates if depth[loop.head] == max(depth[a.head] for a in candidates)]
+    turn = max((loop.longest for loop in candidates), key=_arithmetic)
+    usage, pairs = rtc.usage(path), _seeds(turn)
+    work = pairs * of_pair if pairs else sum(i.opcode.startswith(SUMS) for i in turn)
     yield HotLoop(unit, turn, bound(turn, arch), pairs, work, usage.registers, usage.spill_stores)
+
+
+def _seeds(turn: Sequence[Instruction]) -> int:
+    return sum(instruction.opcode.startswith(SEED) for instruction in turn)
 
 
 def _arithmetic(turn: Sequence[Instruction]) -> int:

@@ -143,7 +143,7 @@ class Maker:
             slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4, **changes}
             at = {"xs": np.ascontiguousarray(src[:, :3].T)}
             yield "p2p_list", slots | {"RUNS": 5, "CAP": 9, "PIECE": 4}, 2, args | at
-            yield "p2p_list_2d", slots | {"RUNS": 5, "TARGETS": 8, "LANES": 4}, 2, args | at
+            yield "p2p_list_2d", slots | {"RUNS": 5, "CAP": 8, "TESTS": 8, "TARGETS": 8, "LANES": 4}, 2, args | at
             for loop in ("gm_1d", "gm_2d", "sm_1d", "sm_2d"):
                 small = {} if loop == "gm_1d" else {"TARGETS": 5, "LANES": 2, "TILE": 3}
                 yield f"p2p_{loop}", slots | small, 2, args

@@ -75,3 +75,17 @@ def test_terms_of_lists_are_counted_by_votes(tmp_path):
     text = unit.gpu(unit.default_layouts()).source
     assert text.count("pk_row_count(") == 1
     assert text.count("pk_row_scan(") == 1
+
+
+def test_rows_of_known_lanes(tmp_path, rng):
+    """Compile for one number of lanes: launches with another one are refused, on GPUs."""
+    path = tmp_path / "work.py"
+    path.write_text(TEXT)
+    unit = engine.kernel(path, "lists", hints=("lanes_8",))
+    assert (unit.lanes, unit.gpu_macros) == (8, ("-DPK_ROW=8",))
+    args = {"x": rng.random((12, N)), "y": np.zeros((12, 64), np.int32), "before": np.zeros((12, N), np.int32)}
+    args |= {"count": np.zeros(12, np.int32), "n": N}
+    for space, lanes in (("Serial", 1), ("GpuSim", 8)):
+        engine.parallel_for(engine.TeamPolicy(space, 3, 4, lanes), unit, **args)
+    with pytest.raises(engine.LaunchError, match="lists: found 16 lanes; compiled for 8"):
+        engine.parallel_for(engine.TeamPolicy("GpuSim", 3, 4, 16), unit, **args)

@@ -11,7 +11,8 @@ import pytest
 
 import parki
 from parki.engine.run import spaces
-from parki.ewald.choice import variants
+from parki.ewald.choice import choose, variants
+from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions, named
 
 PUBLISHED = {
@@ -87,18 +88,31 @@ def test_auto_is_a_name_for_nothing():
 def test_what_is_chosen():
     host, gpu = (variants.choose(spaces.get(space), "float64") for space in ("OpenMP", "GpuSim"))
     assert (host.p2p, host.p2g, host.g2p) == ("LIST", "BLOCK", "TARGET")
-    assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("GM-1D", "TILE", "TILE")
+    assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("LIST-2D", "TILE", "TILE")
     assert host.targets >= 4
-    assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (32, 1, 256, 128)
+    assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (8, 32, 256, 128)
     assert variants.lane_rows(gpu.g2p_threads) == (16, 8)
-    assert variants.choose(spaces.get("GpuSim64"), "float64").targets == 64
+    assert variants.choose(spaces.get("GpuSim64"), "float64").targets == 8
+
+
+@pytest.mark.parametrize(("kernel", "near_field"), [("laplace", "GM-1D"), ("stokes_sl", "LIST-2D")])
+def test_near_fields_of_kernels(kernel, near_field):
+    """Pairs that are worth a list for each target have one, on GPUs."""
+    p = choose.parameters(Question(kernel, (1.0, 1.0, 1.0), 1000, 1000, 1e-6))
+    for space, targets in (("GpuSim", 32), ("GpuSim64", 64)):
+        v = variants.choose(spaces.get(space), "float64", p=p)
+        assert (v.p2p, v.targets) == (near_field, 8 if near_field == "LIST-2D" else targets)
+    named = EwaldOptions(box=[1, 1, 1], p2p_method="GM-2D")
+    assert variants.choose(spaces.get("GpuSim"), "float64", named, p).p2p == "GM-2D"
+    assert variants.choose(spaces.get("Serial"), "float64", p=p).p2p == "LIST"
 
 
 @pytest.mark.parametrize(
     ("asked", "targets", "lanes"),
     [
-        ({"p2p_threads_x": 64}, 64, 1),
-        ({"p2p_threads_x": 64, "p2p_threads_y": 4}, 64, 1),  # one thread a target in GM-1D
+        ({"p2p_threads_x": 16}, 16, 32),
+        ({"p2p_threads_x": 64}, 64, 16),
+        ({"p2p_method": "GM-1D", "p2p_threads_x": 64, "p2p_threads_y": 4}, 64, 1),  # one thread a target
         ({"p2p_method": "GM-2D", "p2p_threads_x": 16, "p2p_threads_y": 32}, 16, 32),
         ({"p2p_method": "GM-2D", "p2p_threads_x": 128, "p2p_threads_y": 1}, 128, 1),
         ({"p2p_method": "SM-2D", "p2p_threads_x": 1024}, 1024, 1),

@@ -13,7 +13,6 @@ from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.stages import work
 from parki.perfmodels import machine as machines
-from parki.perfmodels import roofline
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.models import ewald
 
@@ -73,8 +72,8 @@ def test_plans_and_the_command_give_the_same_times_on_a_gpu(device, name, space,
     assert dict(modelled.parts) == found.phases
     assert (modelled.seconds, found.memory) == (found.seconds, 5)
     for phase, counts in predict.counts(p, v, (N, N), there).items():
-        limit = roofline.time(counts, there, "float64", 1, modelled.phases[phase].share)
-        assert modelled.phases[phase].bound.seconds == limit.seconds
+        phase_at_limit = predict.by_limit(counts, there, "float64", 1, there.reached[phase])
+        assert modelled.phases[phase].bound == phase_at_limit.bound
 
 
 def test_phases_of_a_part_share_its_measured_costs():

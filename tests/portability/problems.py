@@ -21,7 +21,7 @@ G2P = ("g2p_target", "g2p_base", "g2p_tile")
 NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
 LISTS = {  # more than one list
     "p2p_list": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5},
-    "p2p_list_2d": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "TARGETS": 13, "LANES": 16},
+    "p2p_list_2d": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 32, "TESTS": 16, "TARGETS": 13, "LANES": 16},
 }
 #: A tile, more than one list of which has targets, and lanes without work.
 TILE = {"BX": 5, "BY": 4, "BZ": 7, "YL": 4, "ZL": 3, "ROW": 17, "CAP": 3, "PIECE": 5}

@@ -209,7 +209,11 @@ class BrickEwald(Ewald):
             result = tuning.tune(replace(self.bench(problem, sum_question), **changes))
             parameters, options = result.choice.parameters, replace(options, **result.choice.shape)
         return BrickChoice(
-            sum_question, parameters, variants.choose(space, problem.dtype.name, options), result, bits=bits
+            sum_question,
+            parameters,
+            variants.choose(space, problem.dtype.name, options, parameters),
+            result,
+            bits=bits,
         )
 
     def choice(

@@ -53,6 +53,8 @@ class GpuCall(ABC):
     ) -> None:
         self.policy, self.kernel = policy, workunit.ir
         self.block = block_shape(policy, self.kernel)
+        if (workunit.lanes or self.block[0]) != self.block[0]:
+            raise LaunchError(f"{self.kernel.name}: found {self.block[0]} lanes; compiled for {workunit.lanes}")
         self.threads = self.block[0] * self.block[1]
         self.wide = any(span(a) >= NARROW for a in arrays.values())
         self.lowered = workunit.gpu(layouts)

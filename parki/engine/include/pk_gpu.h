@@ -42,8 +42,13 @@ typedef int32_t pk_index;
 
 // The hierarchy -------------------------------------------------------------------------------------------------------
 #define PK_BLOCK_RANK ((int32_t)blockIdx.x)
+#ifdef PK_ROW  // lanes of a row, known before the launch: compilers see that a lane is one of them
+#define PK_LANE ((int32_t)(threadIdx.x & (PK_ROW - 1)))
+#define PK_LANES ((int32_t)PK_ROW)
+#else
 #define PK_LANE ((int32_t)threadIdx.x)
 #define PK_LANES ((int32_t)blockDim.x)
+#endif
 #define PK_TEAM_RANK ((int32_t)threadIdx.y)
 #define PK_TEAM_SIZE ((int32_t)blockDim.y)
 #define PK_THREAD (PK_LANE + PK_TEAM_RANK * PK_LANES)

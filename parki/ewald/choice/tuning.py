@@ -30,9 +30,9 @@ NEAR, WINDOW = (0.25, 0.4, 0.63, 1.6, 2.5, 4.0), (0.4, 2.5)
 MOST_CANDIDATES = 6
 #: Variants that are also tried on GPUs, one at a time.
 SHAPES = (
-    {"p2p_threads_x": 64}, {"p2p_method": "GM-2D"}, {"p2p_method": "LIST-2D"}, {"p2p_method": "SM-1D"},
-    {"p2g_method": "HYBRID"}, {"p2g_method": "BLOCK"}, {"p2g_method": "SOURCE"}, {"g2p_method": "TARGET"},
-    {"p2g_threads": 256}, {"g2p_threads": 64}, {"g2p_threads": 256},
+    {"p2p_threads_x": 16}, {"p2p_method": "GM-1D"}, {"p2p_method": "GM-2D"}, {"p2p_method": "LIST-2D"},
+    {"p2p_method": "SM-1D"}, {"p2g_method": "HYBRID"}, {"p2g_method": "BLOCK"}, {"p2g_method": "SOURCE"},
+    {"g2p_method": "TARGET"}, {"p2g_threads": 256}, {"g2p_threads": 64}, {"g2p_threads": 256},
 )  # fmt: skip
 LEAST_RUNS, MOST_RUNS, ENOUGH_SECONDS = 3, 20, 0.2  # runs that count; seconds for which short sums are repeated
 NOISE = 0.03  # fraction of the time: smaller gains do not count

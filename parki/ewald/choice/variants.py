@@ -15,12 +15,12 @@ LANES = 8  # threads that share the taps of a window; most windows are 6 to 12 p
 
 # Default variants.  On a host a batch of targets is one vector, and numbers of threads have no meaning.
 HOST_DEFAULTS = {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"}
-DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "TILE", "g2p": "TILE"}
+DEVICE_DEFAULTS = {"p2p": "LIST-2D", "p2g": "TILE", "g2p": "TILE"}
 # On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
-# interpolate.  In wider warps a batch has as many more targets.
+# interpolate.  In wider warps a batch has as many more targets, unless each has a warp of lanes.
 P2P_SHAPES = {
     "LIST": (32, 1),
-    "LIST-2D": (4, 32),
+    "LIST-2D": (8, 32),
     "GM-1D": (32, 1),
     "GM-2D": (8, 4),
     "SM-1D": (64, 1),
@@ -31,6 +31,9 @@ TILE_THREADS = 256
 G2P_THREADS = 128
 ENOUGH = 64 << 10  # bytes of scratch that serve a team
 SYSTEM = 1 << 10  # bytes of scratch of each team that the system takes
+# Time of a pair over that of `laplace` from which a list for each target pays on GPUs, by the bounds of machine code
+# (tests/perfmodels/test_near_instructions.py), and the near field of lighter pairs.
+HEAVY, LIGHT_P2P = 1.5, "GM-1D"
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def choose(
     space: Space, dtype: str, options: EwaldOptions | None = None, p: Parameters | None = None, n_targets: int = 0,
     scratch: int | None = None,
 ) -> Variants:  # fmt: skip
-    """Return the variants that the options name, and the defaults of the space for the rest.
+    """Return the variants that the options name, and the defaults of the space for the rest, on GPUs those of a kernel.
 
     For the parameters of a sum and its number of targets, TARGET takes the place of TILE where that cannot work, and
     of a default where few targets share a tile.  A block may have `scratch` bytes, by default those of the device.
@@ -86,6 +89,8 @@ def choose(
         For numbers of threads that a block on a GPU cannot have.
     """
     names = dict(defaults(space))
+    if p is not None and p.kernel.near < HEAVY and not space.native:
+        names["p2p"] = LIGHT_P2P
     sizes = {}
     if options is not None:
         names |= {kernel: v for kernel in names if named(v := getattr(options, f"{kernel}_method"))}
@@ -126,7 +131,7 @@ def _interpolating(v: Variants, options: EwaldOptions | None, p: Parameters | No
 def _block(p2p: str, sizes: dict[str, int], wide: int) -> tuple[int, int]:
     """Return targets and lanes of a near-field team, in warps of `wide` times 32 threads."""
     targets, lanes = P2P_SHAPES[p2p]
-    targets = sizes.get("p2p_threads_x", wide * targets)
+    targets = sizes.get("p2p_threads_x", targets * (wide if lanes < MOST_LANES else 1))
     if p2p.endswith("2D"):
         threads = sizes.get("p2p_threads_y")
         if threads is not None and threads not in (1, 2, 4, 8, 16, 32):

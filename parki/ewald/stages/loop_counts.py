@@ -39,7 +39,7 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, a
     if variant == "LIST":
         return _listed(n, targets, all_lanes)
     if variant == "LIST-2D":
-        return _listed_by_lanes(n, sums, lanes, all_lanes)
+        return _listed_by_lanes(n, lanes, all_lanes)
     flat = variant.endswith("2D")
     n_sources = n.met if all_lanes else n.looked_at / _least(size)
     if all_lanes and not flat:
@@ -76,20 +76,26 @@ def _listed(n: Near, targets: int, all_lanes: bool) -> Trips:
     return Trips(n.batches, turns)
 
 
-def _listed_by_lanes(n: Near, sums: int, lanes: int, all_lanes: bool) -> Trips:
-    """Count the loops of LIST-2D: lanes are images of columns, then the sources of a target."""
+def _listed_by_lanes(n: Near, lanes: int, all_lanes: bool) -> Trips:
+    """Count the loops of LIST-2D: lanes are images of columns, then the sources of a run, then those of a target."""
+    names = ("RUNS", "CAP", "TESTS", "FULL", "ROOM")
+    runs_fit, fit, tests, full, room = (kernel_constant("p2p_list_2d", name) for name in names)
     teams, targets = _least(n.batches), _least(n.n_targets)
     images = max(_share(n.runs, n.columns), 1.0)
-    lists = max(n.rows * images / teams / kernel_constant("p2p_list_2d", "RUNS"), 1.0)
-    ratio, run_size = _share(n.runs, n.rows * images), _share(n.met, n.runs)
-    pieces = (run_size + (lanes - 1) / 2 * (run_size > 0)) / lanes
-    pairs, tests = n.within / targets / lists, n.runs / teams / lists * pieces
-    full = max(pairs - (lanes - 1) / 2, 0.0) / lanes  # turns with a source for every lane
-    turns = {"place": n.n_targets / teams * sums * lanes, "t": n.n_targets / teams, "first_run": lists}
-    turns |= {"first_run:j": n.rows * images / teams / lists, "image_in_reach": ratio, "has_sources": ratio}
-    turns |= {"final": 1.0, "g": n.runs / teams / lists, "e": pieces, "is_full": _share(full, tests)}
-    turns |= {"e:j": float(lanes) if all_lanes else _share(run_size, pieces)}
-    turns |= {"in_reach": _share(n.within, n.looked_at), "rest": float(lanes) if all_lanes else pairs - full * lanes}
+    columns, runs, met = n.rows * images / teams, n.runs / teams, n.met / teams
+    passes, lists = max(columns / runs_fit, 1.0), max(met / fit, 1.0)
+    places = met / lists + (tests - 1) / 2 * (met > 0)  # of a list, whose last tests are filled up
+    n_near = room**1.5 * n.within / targets / lists  # by the test in single precision
+    pairs = n_near if not all_lanes else n_near + (lanes - 1) / 2 * (n_near > 0)
+    # sums of a target's list: the last one, and one whenever the list is full, by more or less than a row of lanes
+    n_sums = min(1.0 + max(n_near / (full + lanes / 2) - 0.5, 0.0), max(places / tests, 1.0))
+    ratio = _share(n.runs, n.rows * images)
+    turns = {"t": n.n_targets / teams, "first_run": passes, "thread:j": columns / passes, "image_in_reach": ratio}
+    turns |= {"has_sources": ratio, "thread:g": runs / passes}
+    turns |= {"final": 1.0, "q_first": lists / passes, "q_first:g": runs / passes, "g:j": _share(places, runs / passes)}
+    turns |= {"is_source": _share(met / lists, places), "test": places / tests}
+    turns |= {"may_be_near": _share(n_near, places), "is_full": _share(n_sums, max(places / tests, 1.0))}
+    turns |= {"lane:q": pairs / lanes / n_sums, "in_reach": 1.0 if all_lanes else room**-1.5}
     return Trips(n.batches, turns)
 
 

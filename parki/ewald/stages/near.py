@@ -21,17 +21,32 @@ LOOPS = {
 }  # fmt: skip
 #: Sources of a list that are computed at once, by number of far parts: as many as vector registers hold.
 JAM = {1: "jam_3", 2: "jam_3"}
+#: Bytes of scratch for the targets of a team of LIST-2D, at most, if it has several: their lists, sums of their lanes.
+TARGETS_BYTES = 28 << 10
 
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
     """Return the near-field workunit for some parameters and `rhs` right-hand sides; `skew` for a triclinic box."""
     pair = {"pair": p.kernel.pair, **dict(p.kernel.slots), "SCREENED": True}
     pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
+    hints, slots = p.kernel.hints, {}
     if v.p2p == "LIST":
-        hints = (*p.kernel.hints, JAM.get(len(p.kernel.far), "jam_2"))
-        return engine.kernel(*LOOPS["LIST"], real=p.dtype, hints=hints, **pair)
-    slots = {"TARGETS": v.targets, "LANES": v.lanes} if v.p2p.endswith("2D") else {}
-    return engine.kernel(*LOOPS[v.p2p], real=p.dtype, hints=p.kernel.hints, **pair, **slots)
+        hints = (*hints, JAM.get(len(p.kernel.far), "jam_2"))
+    elif v.p2p == "LIST-2D":
+        hints, parts = (*hints, f"lanes_{v.lanes}"), _parts(p, v, rhs)
+        slots = {"TARGETS": -(-v.targets // parts), "PARTS": parts, "LANES": v.lanes}
+    elif v.p2p.endswith("2D"):
+        slots = {"TARGETS": v.targets, "LANES": v.lanes}
+    return engine.kernel(*LOOPS[v.p2p], real=p.dtype, hints=hints, **pair, **slots)
+
+
+def _parts(p: Parameters, v: Variants, rhs: int) -> int:
+    """Return the teams that share a batch of targets: several for LIST-2D with many sums or targets."""
+    if v.p2p != "LIST-2D":
+        return 1
+    places = sum(engine.kernel_constant("p2p_list_2d", name) for name in ("FULL", "TESTS"))
+    of_target = 4 * places + v.lanes * rhs * p.kernel.sums * np.dtype(p.dtype).itemsize
+    return min(v.targets, -(-v.targets * of_target // TARGETS_BYTES))
 
 
 @dataclass(frozen=True)
@@ -91,9 +106,10 @@ def field(
         "lattice": constant("near-field lattice", np.array([*box, *tilts, *sources.grid.widths, p.rc], p.dtype)),
         "tiny": tiny,
     }
-    shape = (v.targets, v.lanes if v.p2p.endswith("2D") else 1)
+    parts = _parts(p, v, rhs)
+    shape = (-(-v.targets // parts), v.lanes if v.p2p.endswith("2D") else 1)
     unit = near_kernel(p, v, rhs, skew is not None)
-    return NearField(result, tiny, Step("p2p.kernel", unit, len(batch), args, shape, lane="near"))
+    return NearField(result, tiny, Step("p2p.kernel", unit, parts * len(batch), args, shape, lane="near"))
 
 
 def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, float, float]) -> int:

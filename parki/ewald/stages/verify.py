@@ -54,7 +54,7 @@ def verify(
     VerificationError
         Naming the wrong part, its error, and the objects.
     """
-    v = v or variants.choose(space, p.dtype)
+    v = v or variants.choose(space, p.dtype, p=p)
     units = units or workunits(p, space, v, rhs)
     is_native = space.native and space.engine == "parki"
     case = (space, v, *units, *((target(), checking()) if is_native else ()))
@@ -119,7 +119,7 @@ def inputs(p: Parameters, rhs: int = 1) -> tuple[Array, Array, Array | None]:
 
 def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 1) -> tuple[Array, Array]:
     """Return near and far field by the compiled stages, in the points' order; variants default to the space's."""
-    v, xp = v or variants.choose(space, p.dtype), spaces.array_module(space)
+    v, xp = v or variants.choose(space, p.dtype, p=p), spaces.array_module(space)
     x, dens, normals = (a if a is None else xp.asarray(a) for a in inputs(p, rhs))
     sum_ = sums.SumSteps(p, v, (N, N, True), space, rhs=rhs)
     points = Points(p, x, x, space, v)
