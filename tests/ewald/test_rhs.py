@@ -124,8 +124,9 @@ def test_interpolation_of_many_components_is_that_of_each(name, rng):
         close(found[3 * r : 3 * r + 3], alone)
 
 
-def test_a_prepared_near_field_takes_many_right_hand_sides(rng):
-    n, rhs, space = 300, 4, Space("OpenMP", 2)
+@pytest.mark.parametrize(("space", "n", "rhs"), [(Space("OpenMP", 2), 300, 4), (Space("GpuSim"), 60, 8)], ids=str)
+def test_a_prepared_near_field_takes_many_right_hand_sides(space, n, rhs, rng):
+    """On GPUs two teams share a batch of targets: not all of their sums fit in scratch."""
     p = choose.parameters(Question("stokes_sl", loops.BOX, n, n, 1e-6, rc=0.4))
     v = variants.choose(space, p.dtype)
     points = np.array(loops.BOX)[:, None] * rng.random((3, n))

@@ -17,6 +17,7 @@ from parki.perfmodels.counts.totals import Counts
 from parki.perfmodels.machinecode import nvidia
 from parki.perfmodels.machinecode.bounds import bound
 from parki.perfmodels.machinecode.instructions import Instruction, by_pipe
+from parki.perfmodels.machinecode.launch import bodies, launch_totals
 from parki.perfmodels.machinecode.loops import innermost, loops
 from parki.perfmodels.machinecode.reading import hot_loops
 from parki.perfmodels.models import ewald as models
@@ -84,6 +85,19 @@ def test_turns_with_branches_and_calls():
 
 def test_code_without_loops():
     assert loops(listing("MOV other .\n EXIT other")) == []
+
+
+def test_totals_of_a_launch():
+    """Add up instructions of loops outside the loops within; routines of the compiler are not reached."""
+    assert [opcodes(part) for part in bodies(NESTED)] == [
+        ["MOV", "EXIT"], ["IADD3", "DADD", "ISETP", "BRA"], ["LDG", "DFMA", "BRA"]
+    ]  # fmt: skip
+    total = launch_totals(NESTED, [2.0, 10.0, 50.0], "sm_90")
+    assert total.instructions == {"other": 4 + 10 + 50, "integer": 20, "double": 10 + 50, "memory": 50}
+    assert total.cycles == 2 * 2 + 10 * 4 + 50 * 4
+    assert "CALL.REL" not in opcodes(bodies(BRANCHES)[1])
+    with pytest.raises(ValueError, match="turns: found 2 numbers, expected 3"):
+        launch_totals(NESTED, [1.0, 1.0], "sm_90")
 
 
 def test_bounds():
