@@ -56,6 +56,7 @@ def taps_in(table: pk.ScratchView1D[real], k: int, tx: real, ty: real, tz: real)
         (real, lambda p: CAP * NM),
         (real, lambda p: CAP * 3),
         (real, lambda p: TABLES),
+        (pk.int32, lambda p: 9),
         (pk.int32, lambda p: COLUMNS),
         (pk.int32, lambda p: COLUMNS),
         (pk.int32, lambda p: CANDIDATES),
@@ -71,32 +72,44 @@ def p2g_tile(
 
     Tiles of the next right-hand side follow those of the first; window, slope and s as in window.py.
     """
-    tiles_y: int = (e1 + TY - 1) // TY
-    tiles_z: int = (e2 + TZ - 1) // TZ
-    tiles: int = (e0 + TX - 1) // TX * tiles_y * tiles_z
+    tiles: int = (e0 + TX - 1) // TX * ((e1 + TY - 1) // TY) * ((e2 + TZ - 1) // TZ)
     r: int = team.league_rank() // tiles
-    tile: int = team.league_rank() % tiles
-    x0: int = tile // (tiles_y * tiles_z) * TX
-    y0: int = tile // tiles_z % tiles_y * TY
-    z0: int = tile % tiles_z * TZ
-    a_begin, _ = within_reach(x0, s0, h0, n0)
-    _, a_end = within_reach(x0 + TX - 1, s0, h0, n0)
-    b_begin, _ = within_reach(y0, s1, h1, n1)
-    _, b_end = within_reach(y0 + TY - 1, s1, h1, n1)
-    d_begin, _ = within_reach(z0, s2, h2, n2)
-    _, d_end = within_reach(z0 + TZ - 1, s2, h2, n2)
-    across: int = b_end - b_begin
-    columns: int = (a_end - a_begin) * across
     total: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), SUMS * THREADS)
     win: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), CAP * WIDTH)
     planes: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), CAP * (P * NR))
     moment: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), CAP * NM)
     middle: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), CAP * 3)
     table: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TABLES)
+    tile: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), 9)
     begin: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), COLUMNS)
     place: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), COLUMNS)
     found: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CANDIDATES)
     first: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CAP * 4)
+
+    def begin_tile():
+        tiles_y: int = (e1 + TY - 1) // TY
+        tiles_z: int = (e2 + TZ - 1) // TZ
+        number: int = team.league_rank() % tiles
+        x0: int = number // (tiles_y * tiles_z) * TX
+        y0: int = number // tiles_z % tiles_y * TY
+        z0: int = number % tiles_z * TZ
+        a_begin, _ = within_reach(x0, s0, h0, n0)
+        _, a_end = within_reach(x0 + TX - 1, s0, h0, n0)
+        b_begin, _ = within_reach(y0, s1, h1, n1)
+        _, b_end = within_reach(y0 + TY - 1, s1, h1, n1)
+        d_begin, _ = within_reach(z0, s2, h2, n2)
+        _, d_end = within_reach(z0 + TZ - 1, s2, h2, n2)
+        tile[0] = x0
+        tile[1] = y0
+        tile[2] = z0
+        tile[3] = a_begin
+        tile[4] = b_begin
+        tile[5] = b_end - b_begin
+        tile[6] = d_begin
+        tile[7] = d_end
+        tile[8] = a_end - a_begin
+
+    pk.single(pk.PerTeam(team), begin_tile)
 
     def clear(number: int):
         total[number] = 0.0
@@ -109,6 +122,8 @@ def p2g_tile(
             table[TABLE + term] = slope[term // P][term % P]
 
     pk.parallel_for(pk.TeamThreadRange(team, TABLE), copy)
+    team.team_barrier()
+    columns: int = tile[8] * tile[5]
     for first_column in range(0, columns, COLUMNS):
         some: int = columns - first_column
         if some > COLUMNS:
@@ -116,12 +131,13 @@ def p2g_tile(
 
         def meet(g: int, acc: pk.Acc[int], final: bool):
             column: int = first_column + g
-            row: int = ((a_begin + column // across) * n1 + b_begin + column % across) * n2
-            e_begin: int = cell_begin[row + d_begin]
+            across: int = tile[5]
+            row: int = ((tile[3] + column // across) * n1 + tile[4] + column % across) * n2
+            e_begin: int = cell_begin[row + tile[6]]
             if final:
                 begin[g] = e_begin
                 place[g] = acc
-            acc += cell_begin[row + d_end] - e_begin
+            acc += cell_begin[row + tile[7]] - e_begin
 
         candidates: int = pk.parallel_scan(pk.TeamThreadRange(team, some), meet)
         team.team_barrier()
@@ -141,9 +157,9 @@ def p2g_tile(
                     else:
                         high = between
                 e: int = begin[low] + at - place[low]
-                x: int = first_tap(src[e][0], s0) - x0
-                y: int = first_tap(src[e][1], s1) - y0
-                z: int = first_tap(src[e][2], s2) - z0
+                x: int = first_tap(src[e][0], s0) - tile[0]
+                y: int = first_tap(src[e][1], s1) - tile[1]
+                z: int = first_tap(src[e][2], s2) - tile[2]
                 touches: bool = x > -P and x < TX and y > -P and y < TY and z > -P and z < TZ
                 if touches:
                     if final:
@@ -159,9 +175,9 @@ def p2g_tile(
 
                 def prepare(source: int):
                     e: int = found[first_listed + source]
-                    first[4 * source] = first_tap(src[e][0], s0) - x0
-                    first[4 * source + 1] = first_tap(src[e][1], s1) - y0
-                    first[4 * source + 2] = first_tap(src[e][2], s2) - z0
+                    first[4 * source] = first_tap(src[e][0], s0) - tile[0]
+                    first[4 * source + 1] = first_tap(src[e][1], s1) - tile[1]
+                    first[4 * source + 2] = first_tap(src[e][2], s2) - tile[2]
                     middle[3 * source] = offset(src[e][0], s0)
                     middle[3 * source + 1] = offset(src[e][1], s1)
                     middle[3 * source + 2] = offset(src[e][2], s2)
@@ -256,8 +272,11 @@ def p2g_tile(
         x: int = point // (TZ * TY) % TX
         c: int = point // (TZ * TY * TX)
         owner: int = (y // (YT * LINE) * TX + x) * LINE + y // YT % LINE
-        in_grid: bool = x0 + x < e0 and y0 + y < e1 and z0 + z < e2
+        to_x: int = tile[0] + x
+        to_y: int = tile[1] + y
+        to_z: int = tile[2] + z
+        in_grid: bool = to_x < e0 and to_y < e1 and to_z < e2
         if in_grid:
-            grid[r * NC + c][x0 + x][y0 + y][z0 + z] = total[((c * YT + y % YT) * TZ + z) * THREADS + owner]
+            grid[r * NC + c][to_x][to_y][to_z] = total[((c * YT + y % YT) * TZ + z) * THREADS + owner]
 
     pk.parallel_for(pk.TeamThreadRange(team, SUMS * THREADS), store)

@@ -37,6 +37,9 @@ FOUR = {
 WARP = 32  # lanes of a GPU's warp, at least; vectors of hosts have fewer
 TAPS = 8  # points across the window at which rates of P2G and G2P are taken
 LISTS = 1.15  # all near work over that of pairs: the rest is finding them
+# Of a near field with lists for each target on a GPU, by its machine code (tests/perfmodels/test_near_instructions.py):
+# tests for a pair, in pairs of laplace; fused operations in the time of the rest for a target.
+LISTING, TARGET = 1.5, 9600
 # Of a GPU's tiles, for each component: fused operations of a source of TAPS points across the window, 9 of 32 lanes for
 # the 15 × 11 × 15 places of its window beside the rows of a warp, and 1/8 for its windows; bytes of scratch of a
 # target, 8 for each of TAPS³ points, 1/5 for numbers of windows, and 1/4 for copies of the tile.
@@ -54,6 +57,9 @@ class Costs:
     near: float = 3.1e-9  # a pair within rc, of laplace
     differ: float = 1.0  # share of the extra time in `Kernel.near` of others: less where pairs out of reach count, too
     near_overhead: float = 1.15  # all near work over that of the pairs within rc, at 224 sources in a cube of side rc
+    listing: float = (
+        0.0  # finding a pair by a list for each target, in pairs of laplace; 0 where there are no such lists
+    )
     target: float = 1.5e-7  # a target among many sources: its share of finding the columns of cells in reach
     lanes: int = 8  # targets of one vector in double precision, or of one group on a GPU
     fft: float = 16e-9  # a grid point and one real transform of one component, with its share of the scaling
@@ -68,10 +74,16 @@ class Costs:
     def near_pair(self, relative: float, crowd: ArrayLike) -> ArrayLike:
         """Return the time of one pair within rc, `relative` to laplace, where `crowd` sources lie in a cube of side rc.
 
-        A vector of targets serves all sources within rc of its bounding cube: few sources waste most lanes.
+        A vector of targets serves all sources within rc of its bounding cube: few sources waste most lanes.  Lanes that
+        share a target and list its sources waste none.
         """
-        waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / _waste(self.lanes / CROWD)
-        return self.near_overhead * self.near * relative * waste
+        at_crowd = _waste(self.lanes / CROWD)
+        waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / at_crowd
+        seconds = self.near_overhead * self.near * relative * waste
+        if self.listing:
+            whole = 1 + (relative - 1) / self.differ
+            seconds = np.minimum(seconds, self.near / at_crowd * (whole + self.listing))
+        return seconds
 
     def near_target(self, crowd: ArrayLike) -> ArrayLike:
         """Return the time of a target besides its pairs, where `crowd` sources lie in a cube of side rc."""
@@ -137,7 +149,8 @@ class Costs:
             near=float(near_cost) / share["p2p"],
             near_overhead=LISTS,
             differ=0.5 if device else cls.differ,
-            target=0.0 if device else cls.target,
+            listing=LISTING if device else cls.listing,
+            target=TARGET / rates["float64"]["fma"] / share["p2p"] if device else cls.target,
             lanes=lanes,
             fft=float(transform) + MOVED / level["dram"] / share["cnv"],
             spread=spread,

@@ -42,6 +42,7 @@ HINTS = {
     "long_blocks": ("-fschedule-insns",),
 }
 JAM = {f"jam_{turns}": turns for turns in range(2, 9)}  # turns of loops at once, by hint
+RESIDENT = "resident_512"
 LANES = {f"lanes_{1 << power}": 1 << power for power in range(6)}  # lanes of a GPU's rows, by hint
 
 
@@ -195,6 +196,7 @@ class Workunit:
         names = {node.name for body in bodies for node in walk(body) if isinstance(node, ir.Math)}
         hints = {hint for name in names for hint in GPU_HINTS.get(name, ())}
         rows = () if self.lanes is None else (f"-DPK_ROW={self.lanes}",)
+        rows += ("-DPK_RESIDENT=512",) if RESIDENT in self.hints else ()
         return (*(flag for hint in self.hints if hint in hints for flag in HINTS[hint]), *rows)
 
     @property
@@ -263,6 +265,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
           as many as registers hold: the latency of one turn's root hides behind the others'.
         - ``"lanes_1"``, ``"lanes_2"``, ``"lanes_4"`` … ``"lanes_32"``: launches on GPUs have so many lanes in a row,
           so that loops over as many lanes vanish, and others count in constants.
+        - ``"resident_512"``: a multiprocessor of a GPU holds at least 512 threads, so each has 128 registers at most.
     **slots
         Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``; for functions also a
         Python function, which is read at this call (`parki.engine.text.functions`).
@@ -293,8 +296,9 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     """
     hints = tuple(sorted(set(hints)))
     for hint in hints:
-        if not (hint in HINTS or hint in JAM or hint in LANES):
-            raise ValueError(f"hints: found {hint!r}, expected some of {', '.join([*HINTS, *JAM, *LANES])}")
+        if not (hint in HINTS or hint in JAM or hint in LANES or hint == RESIDENT):
+            names = ", ".join([*HINTS, *JAM, *LANES, RESIDENT])
+            raise ValueError(f"hints: found {hint!r}, expected some of {names}")
     answers = settled.answers()
     if answers is None:
         return _of(specialise(source, workunit, **slots), hints)

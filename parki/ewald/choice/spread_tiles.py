@@ -12,6 +12,7 @@ ROWS = {1: (4, 4), 2: (2, 4)}
 SIDES = ((32, 32), (16, 32), (16, 16), (8, 16), (8, 8))  # grid points along x and y
 MOST_THREADS = 256
 MOST_SOURCES, LEAST_SOURCES = 32, 16  # in scratch
+TILE = 9  # numbers that tell a tile
 PIECE = 16  # bytes: pieces of scratch begin at multiples
 TEAMS = 2  # of a multiprocessor, so that one has work while the other waits
 
@@ -61,6 +62,6 @@ def scratch_bytes(
         components * slots["TX"] * slots["TY"] * slots["TZ"], cap * (slots["TY"] + slots["TZ"]) * layers,
         cap * P * plane, cap * moments, cap * 3, (degree + 1) * P * layers,
     )  # fmt: skip
-    integers = (columns, columns, candidates, cap * 4)
+    integers = (TILE, columns, columns, candidates, cap * 4)
     sizes = (*(itemsize * n for n in numbers), *(4 * n for n in integers))
     return sum(-(-size // PIECE) * PIECE for size in sizes)

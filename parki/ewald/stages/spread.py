@@ -34,11 +34,12 @@ def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
     slots = {"NC": p.kernel.spread, "COMB": p.kernel.slopes, "SINGLE": p.kernel.single, "RHS": rhs}
     directions = 6 if p.skew is not None and p.kernel.slopes else 0
     slots |= {"SKEW": p.skew is not None, "NS": p.kernel.strengths + directions, **window_slots(p)}
+    hints: tuple[str, ...] = ()
     if v.p2g == "HYBRID":
         slots["CAP"] = RUN
     elif v.p2g == "TILE":
-        slots |= tile_of(p, v)
-    return engine.kernel(*LOOPS[v.p2g], **slots)
+        slots, hints = slots | tile_of(p, v), ("resident_512",)  # two teams: one adds while the other waits
+    return engine.kernel(*LOOPS[v.p2g], hints=hints, **slots)
 
 
 def tile_of(p: Parameters, v: Variants) -> dict[str, int]:
