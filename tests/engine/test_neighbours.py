@@ -44,8 +44,9 @@ ONE = {
 }
 
 
-def tree(body):
-    kernel = parse(f"{HEAD}    {body}\n", name="work.py")
+def tree(body, loop="    for t in range(n):\n"):
+    body = body.replace("\n", "\n    ") if loop else body
+    kernel = parse(f"{HEAD}{loop}    {'    ' * bool(loop)}{body}\n", name="work.py")
     check(kernel)
     return kernel
 
@@ -62,6 +63,10 @@ def test_neighbours(body):
 @pytest.mark.parametrize("body", ONE.values(), ids=ONE)
 def test_loads_alone(body):
     assert neighbour_views(tree(body)) == set()
+
+
+def test_loads_outside_of_loops():
+    assert neighbour_views(tree(TWO["constants"], loop="")) == set()
 
 
 def test_rows_stay_where_they_change():

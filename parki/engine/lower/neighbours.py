@@ -1,8 +1,9 @@
 """Loads of neighbours for GPUs: two reals beside each other in a row of a view become one load.
 
 Neighbours are an even element of a row and the next one, both read in the same block, whatever branch runs.  Rows must
-begin at even elements of memory (layout ``A``), and the kernel must not write the view.  Whole numbers stay alone:
-compilers move single loads out of loops, but not loads of two.
+begin at even elements of memory (layout ``A``), and the kernel must not write the view.  Only loops of one thread are
+changed: elsewhere a load is done once, and neighbours take registers.  Whole numbers stay alone: compilers move single
+loads out of loops, but not loads of two.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -27,7 +28,7 @@ def neighbour_views(kernel: ir.KernelTree) -> frozenset[str]:
 
 def joined(kernel: ir.KernelTree, views: Collection[str]) -> ir.KernelTree:
     """Return a kernel that reads neighbours in rows of these views at once."""
-    return replace(kernel, body=_Neighbours(kernel, views).block(kernel.body)) if views else kernel
+    return replace(kernel, body=_Neighbours(kernel, views).block(kernel.body, in_loop=False)) if views else kernel
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class _Neighbours:
         self.numbers = count(1)
         self.even = _even_names(kernel)
 
-    def block(self, body: Body) -> Body:
-        """Return a block that reads neighbours where it read the first of both."""
-        uses = list(self._uses(body))
+    def block(self, body: Body, in_loop: bool) -> Body:
+        """Return a block that reads neighbours where it read the first of both, in loops of one thread."""
+        uses = list(self._uses(body)) if in_loop else []
         halves: dict[Key, set[bool]] = {}
         for use in (use for _, _, use in uses):
             halves.setdefault(use.key, set()).add(use.second)
@@ -71,10 +72,11 @@ class _Neighbours:
         out: list[ir.Stmt] = []
         for place, s in enumerate(body):
             out += loads.get(place, ())
-            out.append(self._nested(s, elements.get(place, {})))
+            loop = isinstance(s, ir.For | ir.While) or (in_loop and not isinstance(s, ir.Range))
+            out.append(self._nested(s, elements.get(place, {}), loop))
         return tuple(out)
 
-    def _nested(self, s: ir.Stmt, elements: dict[int, ir.Name]) -> ir.Stmt:
+    def _nested(self, s: ir.Stmt, elements: dict[int, ir.Name], in_loop: bool) -> ir.Stmt:
         """Return a statement with elements in place of loads; the blocks within read neighbours, too."""
 
         def element(e: ir.Expr) -> ir.Expr:
@@ -88,7 +90,7 @@ class _Neighbours:
             elif isinstance(value, tuple) and value and isinstance(value[0], ir.Expr):
                 new[f.name] = tuple(map(element, value))
             elif isinstance(value, tuple) and value and isinstance(value[0], ir.Stmt):
-                new[f.name] = self.block(value)
+                new[f.name] = self.block(value, in_loop)
         return replace(s, **new)
 
     def _uses(self, body: Body) -> Iterator[tuple[int, ir.Load, _Use]]:
