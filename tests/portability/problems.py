@@ -24,7 +24,7 @@ LISTS = {  # more than one list
     "p2p_list_2d": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 32, "TESTS": 16, "TARGETS": 13, "LANES": 16},
 }
 #: A tile, more than one list of which has targets, and lanes without work.
-TILE = {"BX": 5, "BY": 4, "BZ": 7, "YL": 4, "ZL": 3, "ROW": 17, "CAP": 3, "PIECE": 5}
+GATHER_TILE = {"BX": 5, "BY": 4, "BZ": 7, "YL": 4, "ZL": 3, "ROW": 17, "CAP": 3, "PIECE": 5}
 #: Outputs of interpolation for targets: values, values with slopes, or slopes alone.
 TAKEN = ({}, {"SLOPES": True}, {"VALUE": False, "SLOPES": True, "SKEW": True})
 #: Specialisations of each workunit, except for types.
@@ -46,7 +46,7 @@ SLOTS = {
     **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
     "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16} | taken for taken in TAKEN],
     "g2p_base": [WINDOW | {"NC": 3} | taken for taken in TAKEN],
-    "g2p_tile": [WINDOW | TILE | {"NC": 3} | taken for taken in TAKEN],
+    "g2p_tile": [WINDOW | GATHER_TILE | {"NC": 3} | taken for taken in TAKEN],
     "halo_clear": [{}],
     "halo_fold": [{}],
     "halo_ends": [{}],
@@ -175,7 +175,7 @@ def gather_setting(rng, real, coord=None):
 
 def tiles(begin, extent):
     """Return arguments of an interpolation by tiles of a grid of some extent, for targets by cell."""
-    counts = [(e - P) // TILE[side] + 1 for e, side in zip(extent, ("BX", "BY", "BZ"), strict=True)]
+    counts = [(e - P) // GATHER_TILE[side] + 1 for e, side in zip(extent, ("BX", "BY", "BZ"), strict=True)]
     given = {"cell_begin": begin, "tiles": math.prod(counts), "tiles1": counts[1], "tiles2": counts[2]}
     for d, (n, side, e) in enumerate(zip(CELLS, BOX, extent, strict=True)):
         given |= {f"n{d}": n, f"h{d}": side / n, f"e{d}": e}

@@ -75,8 +75,8 @@ def defaults(space: Space) -> dict[str, str]:
 
 
 def choose(
-    space: Space, dtype: str, options: EwaldOptions | None = None, p: Parameters | None = None, n_targets: int = 0,
-    scratch: int | None = None,
+    space: Space, dtype: str, options: EwaldOptions | None = None, p: Parameters | None = None,
+    n_targets: int | None = None, scratch: int | None = None,
 ) -> Variants:  # fmt: skip
     """Return the variants that the options name, and the defaults of the space for the rest, on GPUs those of a kernel.
 
@@ -117,13 +117,15 @@ def _of_team(limit: int) -> int:
     return half if half >= ENOUGH else limit
 
 
-def _interpolating(v: Variants, options: EwaldOptions | None, p: Parameters | None, n_targets: int) -> Variants:
+def _interpolating(
+    v: Variants, options: EwaldOptions | None, p: Parameters | None, n_targets: int | None
+) -> Variants:  # fmt: skip
     """Return variants with TARGET instead of TILE where no tile works or pays: cells of targets are not of lattices."""
     if v.g2p != "TILE" or p is None:
         return v
     tile = None if p.skew is not None else v.tile(p)
-    is_named = options is not None and named(options.g2p_method)
-    if tile is not None and (is_named or gather_tiles.pays(tile, n_targets / math.prod(p.grid))):
+    is_taken = n_targets is None or (options is not None and named(options.g2p_method))
+    if tile is not None and (is_taken or gather_tiles.pays(tile, n_targets / math.prod(p.grid))):
         return v
     return replace(v, g2p="TARGET")
 
