@@ -11,11 +11,10 @@ from typing import List, Tuple
 import pykokkos as pk
 
 from parki.kernels.g2p import FIRST, NC, PARTS, SLOPE, SLOPES, VALUE, along_axes
-from parki.kernels.window import HALF, P, first_tap, offset, taps
+from parki.kernels.window import HALF, SLACK, P, first_tap, offset, taps
 
 real = pk.double
 coord = real
-SLACK = 0.01  # grid points by which rounding may move a target
 BX = 11  # grid points of a tile along each axis
 BY = 11
 BZ = 9
@@ -25,6 +24,7 @@ ROW = 20  # elements of scratch from one row along z to the next
 CAP = 48  # targets whose windows fit in scratch
 PIECE = 128  # targets that are tested at once
 LANES = YL * ZL
+INVERSE = 65536 // ZL + 1  # lane * INVERSE >> 16 is lane // ZL, in fewer instructions
 LINE = LANES // 2 * 2 + 1  # results of lanes from one target to the next: odd, so that lanes read in different banks
 CY = (P + YL - 1) // YL  # taps of a lane
 CZ = (P + ZL - 1) // ZL
@@ -53,6 +53,82 @@ def cells_of(g: int, size: int, s: coord, h: coord, n: int) -> Tuple[int, int]:
     if begin >= n:
         begin = n - 1
     return begin, end
+
+
+@pk.function
+def store_taps(
+    win: pk.ScratchView1D[real], at: int, table: pk.View2D[real], k: int, tx: real, ty: real, tz: real, r0: real,
+    r1: real, r2: real,
+) -> None:  # fmt: skip
+    """Store tap k of a target at three offsets, times r; taps past the window are zero."""
+    wx: real = 0.0
+    wy: real = 0.0
+    wz: real = 0.0
+    in_window: bool = k < P
+    if in_window:
+        vx, vy, vz = taps(table, k, tx, ty, tz)
+        wx = r0 * vx
+        wy = r1 * vy
+        wz = r2 * vz
+        win[at + k] = wx
+    along_y: bool = k < PY
+    if along_y:
+        win[at + AT_Y + k] = wy
+    along_z: bool = k < PZ
+    if along_z:
+        win[at + AT_Z + k] = wz
+
+
+@pk.function
+def own_rows(
+    tile: pk.ScratchView1D[real], win: pk.ScratchView1D[real], corner: int, at: int, lane: int, s01: real, s02: real,
+    s12: real, parts: List[real],
+) -> None:  # fmt: skip
+    """Set parts to the results of the taps of a lane: every YL-th row along y and every ZL-th along z."""
+    j: int = lane * INVERSE >> 16
+    k: int = lane - j * ZL
+    place: int = corner + j * ROW + k
+    wy: List[real] = [0.0] * CY
+    gy: List[real] = [0.0] * CY
+    for q in range(CY):
+        wy[q] = win[at + AT_Y + j + YL * q]
+        if SLOPES:
+            gy[q] = win[at + SLOPED + AT_Y + j + YL * q]
+    s: List[real] = [0.0] * CZ
+    sx: List[real] = [0.0] * CZ
+    sy: List[real] = [0.0] * CZ
+    for d in range(P):
+        wx: real = win[at + d]
+        gx: real = 0.0
+        if SLOPES:
+            gx = win[at + SLOPED + d]
+        for p in range(CZ):
+            plane: real = 0.0
+            tilt: real = 0.0
+            for q in range(CY):
+                v: real = tile[place + d * PLANE + q * (YL * ROW) + p * ZL]
+                plane += wy[q] * v
+                if SLOPES:
+                    tilt += gy[q] * v
+            s[p] += wx * plane
+            if SLOPES:
+                sx[p] += gx * plane
+                sy[p] += wx * tilt
+    value: real = 0.0
+    along_x: real = 0.0
+    along_y: real = 0.0
+    along_z: real = 0.0
+    for p in range(CZ):
+        wz: real = win[at + AT_Z + k + ZL * p]
+        value += wz * s[p]
+        if SLOPES:
+            along_x += wz * sx[p]
+            along_y += wz * sy[p]
+            along_z += win[at + SLOPED + AT_Z + k + ZL * p] * s[p]
+    if VALUE:
+        parts[0] = value
+    if SLOPES:
+        along_axes(along_x, along_y, along_z, s01, s02, s12, parts)
 
 
 @pk.workunit(
@@ -138,35 +214,9 @@ def g2p_tile(
                         tz: real = offset(xt[2][i], s2)
 
                         def values(k: int):
-                            wx: real = 0.0
-                            wy: real = 0.0
-                            wz: real = 0.0
-                            gx: real = 0.0
-                            gy: real = 0.0
-                            gz: real = 0.0
-                            in_window: bool = k < P
-                            if in_window:
-                                vx, vy, vz = taps(window, k, tx, ty, tz)
-                                wx = vx
-                                wy = vy
-                                wz = vz
-                                win[t * WIDTH + k] = wx
-                                if SLOPES:
-                                    sx, sy, sz = taps(slope, k, tx, ty, tz)
-                                    gx = r0 * sx
-                                    gy = r1 * sy
-                                    gz = r2 * sz
-                                    win[t * WIDTH + SLOPED + k] = gx
-                            along_y: bool = k < PY
-                            if along_y:
-                                win[t * WIDTH + AT_Y + k] = wy
-                                if SLOPES:
-                                    win[t * WIDTH + SLOPED + AT_Y + k] = gy
-                            along_z: bool = k < PZ
-                            if along_z:
-                                win[t * WIDTH + AT_Z + k] = wz
-                                if SLOPES:
-                                    win[t * WIDTH + SLOPED + AT_Z + k] = gz
+                            store_taps(win, t * WIDTH, window, k, tx, ty, tz, 1.0, 1.0, 1.0)
+                            if SLOPES:
+                                store_taps(win, t * WIDTH + SLOPED, slope, k, tx, ty, tz, r0, r1, r2)
 
                         pk.parallel_for(pk.ThreadVectorRange(team, MOST), values)
 
@@ -193,52 +243,8 @@ def g2p_tile(
 
                         def target(t: int):
                             def gather(lane: int):
-                                j: int = lane // ZL
-                                k: int = lane % ZL
-                                at: int = t * WIDTH
-                                place: int = corner[first + t] + j * ROW + k
-                                wy: List[real] = [0.0] * CY
-                                gy: List[real] = [0.0] * CY
-                                for q in range(CY):
-                                    wy[q] = win[at + AT_Y + j + YL * q]
-                                    if SLOPES:
-                                        gy[q] = win[at + SLOPED + AT_Y + j + YL * q]
-                                s: List[real] = [0.0] * CZ
-                                sx: List[real] = [0.0] * CZ
-                                sy: List[real] = [0.0] * CZ
-                                for d in range(P):
-                                    wx: real = win[at + d]
-                                    gx: real = 0.0
-                                    if SLOPES:
-                                        gx = win[at + SLOPED + d]
-                                    for p in range(CZ):
-                                        plane: real = 0.0
-                                        tilt: real = 0.0
-                                        for q in range(CY):
-                                            v: real = tile[place + d * PLANE + q * (YL * ROW) + p * ZL]
-                                            plane += wy[q] * v
-                                            if SLOPES:
-                                                tilt += gy[q] * v
-                                        s[p] += wx * plane
-                                        if SLOPES:
-                                            sx[p] += gx * plane
-                                            sy[p] += wx * tilt
-                                value: real = 0.0
-                                along_x: real = 0.0
-                                along_y: real = 0.0
-                                along_z: real = 0.0
-                                for p in range(CZ):
-                                    wz: real = win[at + AT_Z + k + ZL * p]
-                                    value += wz * s[p]
-                                    if SLOPES:
-                                        along_x += wz * sx[p]
-                                        along_y += wz * sy[p]
-                                        along_z += win[at + SLOPED + AT_Z + k + ZL * p] * s[p]
                                 parts: List[real] = [0.0] * PARTS
-                                if VALUE:
-                                    parts[0] = value
-                                if SLOPES:
-                                    along_axes(along_x, along_y, along_z, s01, s02, s12, parts)
+                                own_rows(tile, win, corner[first + t], t * WIDTH, lane, s01, s02, s12, parts)
                                 for q in range(PARTS):
                                     part[(t * PARTS + q) * LINE + lane] = parts[q]
 
