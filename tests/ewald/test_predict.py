@@ -72,7 +72,7 @@ def test_plans_and_the_command_give_the_same_times_on_a_gpu(device, name, space,
     assert dict(modelled.parts) == found.phases
     assert (modelled.seconds, found.memory) == (found.seconds, 5)
     for phase, counts in predict.counts(p, v, (N, N), there).items():
-        phase_at_limit = predict.by_limit(counts, there, "float64", 1, there.reached[phase])
+        phase_at_limit = predict.by_limit(counts, there, "float64", 1, modelled.phases[phase].share)
         assert modelled.phases[phase].bound == phase_at_limit.bound
 
 
