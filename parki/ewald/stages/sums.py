@@ -169,10 +169,7 @@ class SumSteps:
     def _rows(self, points: Handle, order: Handle, strengths: Handle) -> tuple[Handle, Step]:
         flat = strengths.reshape(len(strengths) * strengths.shape[1], strengths.shape[2])
         n = points.shape[1]
-        if self.v.p2p == "LIST-2D":  # lanes take neighbouring sources, so equal numbers of these are neighbours
-            out = state("sources as columns", (3 + len(flat), n), self.p.dtype, zero=False).T
-        else:
-            out = state("sources as rows", (n, 3 + len(flat)), self.p.dtype, zero=False)
+        out = state("sources as rows", (n, 3 + len(flat)), self.p.dtype, zero=False)
         unit = engine.kernel("cells", "gather_sources", real=self.p.dtype, NB=len(flat))
         return out, Step(PACK, unit, n, {"x": points, "strength": flat, "order": order, "out": out})
 
