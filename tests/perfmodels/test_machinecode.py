@@ -222,7 +222,12 @@ def test_rows_of_the_benchmark(compiled, monkeypatch):
     p2p = near_field("stokes_sl")
     monkeypatch.setattr(code, "_sums", lambda n, tolerance: iter([("stokes_sl", p2p)]))
     (row,) = code.code(argparse.Namespace(n=1000, tolerance=1e-9, device="H200"), Space("Serial"))
-    assert (row["what"], row["bound"], row["pairs"], row["unit"]) == ("stokes_sl: p2p_list_2d", "double", 1, "G pairs/s")
+    assert (row["what"], row["bound"], row["pairs"], row["unit"]) == (
+        "stokes_sl: p2p_list_2d",
+        "double",
+        1,
+        "G pairs/s",
+    )
     assert row["rate"] == pytest.approx(132 * 4 * 32 * 1.98 / row["cycles"], rel=0.02)
     assert row["rate"] * row["seconds"] == pytest.approx(1.0)
     head, line = code.table([row]).splitlines()
