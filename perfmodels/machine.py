@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import platformdirs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from parki.perfmodels.counts.g2p import clocks
+from parki.perfmodels import window_rows
+from parki.perfmodels.window_rows import GATHERING, SPREADING, TAPS, WARP
 
 HOST, GENERIC = "host", "xeon"  # the machine at hand; its stand-in until it is calibrated
 FEW = 16.0  # sources in a cube of side rc at which a target finds half as many columns of cells as among many more
@@ -28,23 +29,10 @@ PAIR = {"add": 3, "mul": 3, "fma": 26, "rsqrt": 1}
 # Of a grid point and a real transform: POINTS, for 2.5 log2(POINTS) operations; the share of these that is left, as two
 # axes of three see only the modes of σ = 1.2; added bytes that planes, margins and multipliers move, of 8-byte numbers.
 POINTS, PRUNED, MOVED = 2.0**23, (1 + 2 / 1.2) / 3, 24.0
-#: Weights of a window's rows in vectors of four lanes, by P: measured on a Zen 3 core with AVX2.
-FOUR = {
-    "P": np.arange(4, 17),
-    "spread": (2.04, 1.58, 1.34, 1.56, 1.34, 1.48, 1.53, 1.94, 1.79, 2.03, 2.14, 2.6, 2.84),
-    "gather": (2.01, 1.55, 1.13, 1.55, 1.0, 1.17, 1.17, 1.68, 1.2, 1.72, 1.82, 2.4, 2.41),
-}
-WARP = 32  # lanes of a GPU's warp, at least; vectors of hosts have fewer
-TAPS = 8  # points across the window at which rates of P2G and G2P are taken
 LISTS = 1.15  # all near work over that of pairs: the rest is finding them
 # Of a near field with lists for each target on a GPU, by its machine code (tests/perfmodels/test_near_instructions.py):
 # tests for a pair, in pairs of laplace; fused operations in the time of the rest for a target.
 LISTING, TARGET = 1.5, 9600
-# Of a GPU's tiles, for each component: fused operations of a source of TAPS points across the window, 9 of 32 lanes for
-# the 15 × 11 × 15 places of its window beside the rows of a warp, and 1/8 for its windows; bytes of scratch of a
-# target, 8 for each of TAPS³ points, 1/5 for numbers of windows, and 1/4 for copies of the tile.
-SPREADING = 9 * 15 * 15 * 11 / 8 * 1.12
-GATHERING = 8 * 512 * 1.2 * 1.25
 
 
 @dataclass(frozen=True)
@@ -81,8 +69,8 @@ class Costs:
         waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / at_crowd
         seconds = self.near_overhead * self.near * relative * waste
         if self.listing:
-            whole = 1 + (relative - 1) / self.differ
-            seconds = np.minimum(seconds, self.near / at_crowd * (whole + self.listing))
+            ratio = 1 + (relative - 1) / self.differ
+            seconds = np.minimum(seconds, self.near / at_crowd * (ratio + self.listing))
         return seconds
 
     def near_target(self, crowd: ArrayLike) -> ArrayLike:
@@ -90,37 +78,10 @@ class Costs:
         return self.target * np.asarray(crowd) / (np.asarray(crowd) + FEW)
 
     def rows(self, phase: str, P: ArrayLike, per_particle: ArrayLike = 0.0, itemsize: int = 8) -> ArrayLike:
-        """Return the P² rows of a window, weighted by their cost in ``"spread"`` or ``"gather"`` on AVX-512 cores.
-
-        A row is cut into vectors, and halves of halves at its end.  Spreading takes the time of stores, half a vector
-        or less each.  Gathering takes the time of loads, which is the same as long as all weights are in registers,
-        except for rows of one half vector.  More than two pieces take about twice as long in both.  On a grid of
-        `per_particle` points for each particle, each of these points comes from slower memory once for all rows that
-        meet it, and for spreading goes back there.  Numbers of half the size fill half as many vectors; on a GPU, where
-        a row is less than a warp, they are half as much to move.  Vectors of four lanes have the weights of `FOUR`.
-        On a GPU teams own tiles, see `SPREADING`.
-        """
-        if self.lanes >= WARP:
-            return self._rows_of_tiles(phase, np.asarray(P)) * (self.single if itemsize == 4 else 1.0)
-        lanes, moves = self.lanes * 8 // itemsize, 2.0 if phase == "spread" else 1.0
-        vectors, rest = np.divmod(np.asarray(P), lanes)
-        pieces = vectors + sum((rest >> bit) & 1 for bit in range(6))
-        halves = np.maximum(-(-2 * np.asarray(P) // lanes), np.minimum(pieces, 2))
-        if phase == "spread":
-            weight = 0.5 + 0.42 * halves + 0.9 * np.maximum(pieces - 2, 0)
-        else:
-            weight = np.where((pieces > 2) | (halves > 3), 1.85, np.where(halves == 1, 0.7, 1.0))
-        if lanes == 4:
-            weight = np.interp(P, FOUR["P"], FOUR[phase])
-        result = np.square(P, dtype=np.float64) * weight
-        return result + moves * TAPS**2 * self.sparse * np.minimum(per_particle, 32.0)
-
-    @staticmethod
-    def _rows_of_tiles(phase: str, P: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the rows of windows that teams with tiles take, weighted so that P² of TAPS points are P²."""
-        if phase == "spread":
-            return TAPS**2 * ((P + 7.0) ** 2 * (P + 3)) / (15**2 * 11)
-        return TAPS**2 * np.vectorize(clocks, otypes=[float])(P) / clocks(TAPS)
+        """Return the P² rows of a window, weighted by their cost in ``"spread"`` or ``"gather"`` (`window_rows`)."""
+        return window_rows.rows(phase, P, self.lanes, itemsize, self.sparse * np.minimum(per_particle, 32.0)) * (
+            self.single if itemsize == 4 and self.lanes >= WARP else 1.0
+        )
 
     @classmethod
     def of(cls, machine: "Machine") -> "Costs":

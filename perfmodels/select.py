@@ -11,7 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from parki.perfmodels.machine import WARP, Costs
+from parki.perfmodels.machine import Costs
+from parki.perfmodels.window_rows import WARP
 
 #: Particles from which on a selection keeps to a budget; the budget in bytes a particle; and bytes a particle that the
 #: particles' own sorted copies take of the budget: the grids get the rest.

@@ -20,7 +20,7 @@ LONGEST = 400  # lines
 # Rooms of parki.perfmodels that run the code that they model or measure, and their modules that run nothing.
 RUNNING = "bench models published ranks".split()
 STILL = "models.plot models.table published.kosmacher published.trees ranks.planning ranks.shares ranks.sums".split()
-MODELS = tuple(f"parki.perfmodels.{name}" for name in "counts machine network roofline select".split())
+MODELS = tuple(f"parki.perfmodels.{name}" for name in "counts machine network roofline select window_rows".split())
 
 # The first row with the name of a module, or of a package above it, lists the allowed imports from parki.
 EDGES = {

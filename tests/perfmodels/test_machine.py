@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parki.perfmodels import machine
-from parki.perfmodels.machine import H200, Costs, Machine
+from parki.perfmodels.machine import CROWD, H200, Costs, Machine
 
 # Published peaks, double and single, vector units, TFLOP/s, and memory bandwidth, TB/s: for an MI250X, of one die.
 PUBLISHED = {
@@ -139,7 +139,12 @@ def test_costs_of_an_h200_by_hand(h200):
     assert H200.rows("spread", 12) / H200.rows("spread", 8) == pytest.approx(19 * 15 * 19 / (15 * 11 * 15))
     assert H200.rows("gather", 12) / H200.rows("gather", 8) == pytest.approx(12 * 3 * 3 / (8 * 2 * 2))
     assert 0.5 < H200.single < 0.6
-    assert (H200.lanes, H200.target, H200.sparse) == (32, 0.0, 0.0)
+    assert (H200.lanes, H200.sparse) == (32, 0.0)
+    assert H200.target == pytest.approx(9600 / 16.73e12 / 0.73, rel=1e-3)
+    # a list for each target costs 1.5 pairs of laplace, in no idle lanes: it pays for heavier pairs
+    alone = slots / 16.73e12 / 0.73
+    assert H200.near_pair(2.0, CROWD) == pytest.approx(alone * (3.0 + 1.5), rel=1e-3)
+    assert H200.near_pair(1.0, 50 * CROWD) < alone * (1.0 + 1.5)
 
 
 def test_scarce_double_precision_costs_pairs():
@@ -221,7 +226,7 @@ def test_a_damaged_file(place, text):
 def test_costs_of_pairs_and_rows():
     """Check that a pair costs its measured value at 224 sources, and more where few sources fill the lanes."""
     costs = Costs(near=2.0, near_overhead=1.5, lanes=8)
-    assert costs.near_pair(3.0, machine.CROWD) == pytest.approx(9.0)
+    assert costs.near_pair(3.0, CROWD) == pytest.approx(9.0)
     assert costs.near_pair(1.0, 10.0) > 1.5 * costs.near_pair(1.0, 224.0)
     spread, gather = (Costs(sparse=0.0).rows(phase, np.array([8, 12, 11]), 5.0) for phase in ("spread", "gather"))
     assert spread == pytest.approx([64 * 1.34, 144 * 1.76, 121 * 2.66])

@@ -115,8 +115,7 @@ def _compile(unit: GpuUnit, work: Path, stop: threading.Event) -> jobs.Outcome:
     source, target = _SUFFIXES[unit.backend]
     hip, log = unit.backend == "hip", f"{version(unit.backend)}\n"
     for additions in ((),) if hip else _FEWER_THREADS:
-        own = (option for option in options(unit) if not (additions and option.startswith("-DPK_RESIDENT")))
-        arguments = (*own, *additions)
+        arguments = (*(f for f in options(unit) if not (additions and f.startswith("-DPK_RESIDENT"))), *additions)
         result = nvrtc.compile_text(
             nvrtc.DeviceSource(source, unit.source, _headers(unit), arguments, hip, processes.limit())
         )
