@@ -264,7 +264,6 @@ def p2g_tile(
 
                 pk.parallel_for(pk.TeamThreadRange(team, THREADS), rows)
                 team.team_barrier()
-    team.team_barrier()
 
     def store(point: int):
         z: int = point % TZ

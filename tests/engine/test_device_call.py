@@ -53,7 +53,7 @@ def test_teams_are_blocks(device, kernels):
     expected = x[:, ::-1].copy()
     engine.parallel_for(TeamPolicy("Cuda", 5, 20, 2), kernels("reversed_by_scratch"), **given)
     np.testing.assert_array_equal(x, expected)
-    assert driver.launches[-1] == {"grid": 5, "block": (2, 20), "shared": 33 * 8 + 68 * 4, "stream": standin.STREAM}
+    assert driver.launches[-1] == {"grid": 5, "block": (2, 20), "shared": 34 * 8 + 68 * 4, "stream": standin.STREAM}
     assert units[-1].block == 64
     engine.parallel_for(TeamPolicy("Cuda", 5), kernels("reversed_by_scratch"), **given)
     assert driver.launches[-1]["block"] == (1, 128)

@@ -133,7 +133,7 @@ def test_the_fault_of_a_kernel_names_its_task(tmp_path):
     placed, out = Scheduled(steps, SPACE), np.empty(320)
     for _ in range(3):
         with pytest.raises(
-            LaunchError, match="turned declares 64 bytes of scratch, its decorator asks for 40"
+            LaunchError, match="turned declares 64 bytes of scratch, its decorator asks for 48"
         ) as found:
             placed.run({y: out})
         assert found.value.__notes__ == ["in task TURN 7, one of 80"]
