@@ -6,12 +6,12 @@ takes a target: YL x ZL lanes share the rows along y and z of its window, and ea
 grid comes from memory for all targets of a tile at once, and all addresses are offsets from one place.
 """
 
-from typing import List, Tuple
+from typing import List
 
 import pykokkos as pk
 
 from parki.kernels.g2p import FIRST, NC, PARTS, SLOPE, SLOPES, VALUE, along_axes
-from parki.kernels.window import HALF, SLACK, P, first_tap, offset, taps
+from parki.kernels.window import P, cells_of, first_tap, offset, taps
 
 real = pk.double
 coord = real
@@ -39,20 +39,6 @@ AT_Z = P + PY
 SLOPED = P + PY + PZ  # place of its windows' slopes
 WIDTH = SLOPED * (1 + SLOPES)
 MOST = max(PY, PZ)
-
-
-@pk.function
-def cells_of(g: int, size: int, s: coord, h: coord, n: int) -> Tuple[int, int]:
-    """Return begin and end of the cells of width h that hold the points with a first tap from g on, of size taps."""
-    first: coord = coord(g - P // 2 - 1) + HALF
-    last: coord = coord(g + size - 1 - P // 2) + HALF
-    begin: int = int(pk.fmax(0.0, pk.floor((first - SLACK) / (s * h))))
-    end: int = int(pk.floor((last + SLACK) / (s * h))) + 1
-    if end > n:
-        end = n
-    if begin >= n:
-        begin = n - 1
-    return begin, end
 
 
 @pk.function

@@ -14,7 +14,7 @@ from typing import List, Tuple
 import pykokkos as pk
 
 from parki.kernels.strengths import COMB, NC, NM, NR, along_x, along_y, moments
-from parki.kernels.window import DEGREE, P, first_tap, offset, within_reach
+from parki.kernels.window import DEGREE, P, cells_of, first_tap, offset
 
 real = pk.double
 coord = real
@@ -93,12 +93,9 @@ def p2g_tile(
         x0: int = number // (tiles_y * tiles_z) * TX
         y0: int = number // tiles_z % tiles_y * TY
         z0: int = number % tiles_z * TZ
-        a_begin, _ = within_reach(x0, s0, h0, n0)
-        _, a_end = within_reach(x0 + TX - 1, s0, h0, n0)
-        b_begin, _ = within_reach(y0, s1, h1, n1)
-        _, b_end = within_reach(y0 + TY - 1, s1, h1, n1)
-        d_begin, _ = within_reach(z0, s2, h2, n2)
-        _, d_end = within_reach(z0 + TZ - 1, s2, h2, n2)
+        a_begin, a_end = cells_of(x0 - P + 1, TX + P - 1, s0, h0, n0)
+        b_begin, b_end = cells_of(y0 - P + 1, TY + P - 1, s1, h1, n1)
+        d_begin, d_end = cells_of(z0 - P + 1, TZ + P - 1, s2, h2, n2)
         tile[0] = x0
         tile[1] = y0
         tile[2] = z0

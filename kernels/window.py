@@ -15,7 +15,6 @@ P = 8  # taps per direction
 DEGREE = 6  # of the polynomials
 HALF = 0.5 * P
 SLACK = 0.01  # grid points by which rounding may move a point
-REACH = P + SLACK
 
 
 @pk.function
@@ -38,13 +37,19 @@ def anchor(x: coord, s: coord) -> Tuple[int, real]:
 
 
 @pk.function
-def within_reach(g: int, s: coord, h: coord, n: int) -> Tuple[int, int]:
-    """Return begin and end of the cells of width h that hold the points with grid point g among their taps."""
-    last: coord = coord(g - P // 2) + HALF
-    begin: int = int(pk.fmax(0.0, pk.floor((last - REACH) / (s * h))))
+def cells_of(g: int, size: int, s: coord, h: coord, n: int) -> Tuple[int, int]:
+    """Return begin and end of the n cells of width h that hold points whose first taps are g … g + size - 1.
+
+    There is one cell at least.  Grid point x is among the taps of points whose first taps are x - P + 1 … x.
+    """
+    first: coord = coord(g - P // 2 - 1) + HALF
+    last: coord = coord(g + size - 1 - P // 2) + HALF
+    begin: int = int(pk.fmax(0.0, pk.floor((first - SLACK) / (s * h))))
     end: int = int(pk.floor((last + SLACK) / (s * h))) + 1
     if end > n:
         end = n
+    if begin >= n:
+        begin = n - 1
     return begin, end
 
 

@@ -5,7 +5,7 @@ from typing import List
 import pykokkos as pk
 
 from parki.kernels.strengths import COMB, NC, NM, RHS, along_z, moments
-from parki.kernels.window import P, anchor, slope_tap, tap, within_reach
+from parki.kernels.window import P, anchor, cells_of, slope_tap, tap
 
 real = pk.double
 coord = real
@@ -24,11 +24,11 @@ def p2g_grid(
     r: int = team.league_rank()
     x: int = r // e1
     y: int = r % e1
-    a_begin, a_end = within_reach(x, s0, h0, n0)
-    b_begin, b_end = within_reach(y, s1, h1, n1)
+    a_begin, a_end = cells_of(x - P + 1, P, s0, h0, n0)
+    b_begin, b_end = cells_of(y - P + 1, P, s1, h1, n1)
 
     def point(z: int):
-        d_begin, d_end = within_reach(z, s2, h2, n2)
+        d_begin, d_end = cells_of(z - P + 1, P, s2, h2, n2)
         acc: List[real] = [0.0] * (RHS * NC)
         for a in range(a_begin, a_end):
             for b in range(b_begin, b_end):

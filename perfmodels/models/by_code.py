@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from parki.perfmodels.machinecode.reading import HotLoop
 from parki.perfmodels.roofline import Phase
 
-PIPES = (
-    0.75  # share of the bound of machine code that a kernel reaches: latencies, barriers, ends of launches (assumed)
-)
+PIPES = 0.75  # share of the bound of machine code that a kernel reaches, for latencies and barriers (assumed)
 KERNELS = {"p2p": "p2p_", "p2g": "p2g_", "cnv": "convolve", "g2p": "g2p_"}  # phase → begin of its workunit's name
 
 
@@ -64,11 +62,7 @@ def text(times: Mapping[str, CodeTime], phases: Mapping[str, Phase], titles: Map
         model = 1e3 * phases[name].bound.seconds
         head = f"{titles[name]:6s}{time.kernel or 'not read':14s}{time.by:>9s} {useful}"
         lines.append(f"{head} {1e3 * time.seconds:12.4g}{model:11.4g}")
-    total, model = (1e3 * sum(values) for values in _totals(times, phases))
-    return "\n".join(
-        [*lines, f"{'total':37s} {total:12.4g}{model:11.4g}", f"by code: the bounds over {PIPES:g} (assumed)."]
-    )
-
-
-def _totals(times: Mapping[str, CodeTime], phases: Mapping[str, Phase]) -> tuple[list[float], list[float]]:
-    return [time.seconds for time in times.values()], [phase.bound.seconds for phase in phases.values()]
+    total = 1e3 * sum(time.seconds for time in times.values())
+    model = 1e3 * sum(phase.bound.seconds for phase in phases.values())
+    lines.append(f"{'total':37s} {total:12.4g}{model:11.4g}")
+    return "\n".join([*lines, f"by code: the bounds over {PIPES:g} (assumed)."])
