@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from parki import fmm, treecode
-from parki.engine import Space, Wanted, devices
+from parki.engine import Space, Wanted
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions
 from parki.ewald.stages import sums
 from parki.perfmodels.bench.measure import CUBE, Row, absent, cloud
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.machinecode import nvidia
 from parki.perfmodels.machinecode import table as machinecode
+from parki.perfmodels.machinecode.compiled import missing
 from parki.perfmodels.machinecode.reading import hot_loops
-from parki.perfmodels.models.ewald import ARCHES
+from parki.perfmodels.models.ewald import ARCHES, scratch_of, space_of
 
 GPU = "h200"
 KERNELS = ("stokes_comb", "stokes_sl", "laplace")
@@ -29,31 +29,29 @@ def code(args: argparse.Namespace, space: Space) -> list[Row]:
     Raises
     ------
     ValueError
-        For a machine that is no NVIDIA GPU.
+        For a machine that is no GPU.
     """
     name = (getattr(args, "device", None) or GPU).lower()
     if name not in ARCHES:
         raise ValueError(f"--device is {name!r}; expected one of {', '.join(ARCHES)}.")
-    reason = devices.missing_compiler("Cuda")
+    machine, arch = Machine.load(name), ARCHES[name]
+    reason = missing(arch)
     if reason is not None:
         return [absent("kernels of GPUs", reason)]
-    if nvidia.disassembler() is None:
-        return [absent("kernels of GPUs", f"pip install {nvidia.WHEEL}")]
-    machine, arch = Machine.load(name), ARCHES[name]
     rows: dict[str, Row] = {}
-    for title, requests in _sums(args.n, args.tolerance):
+    for title, requests in _sums(args.n, args.tolerance, machine):
         for row in machinecode.rows(title, hot_loops(requests, arch), machine, arch):
             rows.setdefault(row["label"], row)
     return list(rows.values())
 
 
-def _sums(n: int, tolerance: float) -> Iterator[tuple[str, list[Wanted]]]:
-    """Yield the names of sums and the workunits that they launch."""
-    cuda = Space("Cuda")
+def _sums(n: int, tolerance: float, machine: Machine) -> Iterator[tuple[str, list[Wanted]]]:
+    """Yield the names of sums and the workunits that they launch on a machine."""
+    space = space_of(machine)
     for kernel in KERNELS:
         p = choose.parameters(Question(kernel, CUBE, n, n, tolerance))
-        v = variants.choose(cuda, p.dtype, EwaldOptions(box=CUBE), p, n)
-        yield kernel, sums.SumSteps(p, v, (n, n, True), cuda).steps.units()
+        v = variants.choose(space, p.dtype, EwaldOptions(box=CUBE), p, n, scratch_of(machine))
+        yield kernel, sums.SumSteps(p, v, (n, n, True), space).steps.units()
     x, dens, _ = cloud(min(n, FEW))
     for method in (treecode, fmm):
         plan = method.plan("coulomb", x, x, tolerance=tolerance, execution_space="Serial")

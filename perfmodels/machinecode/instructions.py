@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-#: Units that execute instructions, and "issue", through which all of them go.
-Pipe = Literal["double", "single", "integer", "special", "memory", "atomic", "other"]
-PIPES: tuple[Pipe, ...] = ("double", "single", "integer", "special", "memory", "atomic", "other")
+#: Units that execute instructions; AMD's GPUs have units of their own for scratch and for numbers that a wave shares.
+Pipe = Literal["double", "single", "integer", "special", "memory", "atomic", "scratch", "scalar", "other"]
+Role = Literal["sum", "root", "call", ""]
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,16 @@ class Instruction:
         The unit that executes it.
     successors : tuple of int
         Indices of the instructions that may be next.
-    calls : bool
-        Whether it calls a routine of the compiler, such as the slow path of a root.
+    role : Role
+        ``"sum"`` of a sum, product or both; ``"root"`` of the first instruction of a reciprocal square root; ``"call"``
+        of a call of the compiler's routines, such as the slow path of a root; empty for the rest.
     """
 
     opcode: str
     operands: str
     pipe: Pipe
     successors: tuple[int, ...]
-    calls: bool = False
+    role: Role = ""
 
 
 def by_pipe(instructions: Iterable[Instruction]) -> Counter[Pipe]:

@@ -43,7 +43,7 @@ class MachineLoop:
         """
         entries = {j for i in self.members for j in self.kernel[i].successors if j != i + 1} | {self.head}
         slow = set()
-        for call in (i for i in self.members if self.kernel[i].calls):
+        for call in (i for i in self.members if self.kernel[i].role == "call"):
             i = call
             slow.add(i)
             while i not in entries and i - 1 in self.members and self.kernel[i - 1].successors == (i,):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from parki.perfmodels.machinecode.instructions import Instruction, Pipe
+from parki.perfmodels.machinecode.instructions import Instruction, Pipe, Role
 
 WHEEL = "nvidia-cuda-nvdisasm"
 BYTES = 16  # of an instruction
@@ -40,6 +40,11 @@ PIPE: Mapping[str, Pipe] = {
         "integer",
     ),
 }
+ROLES: Mapping[str, Role] = {
+    **dict.fromkeys(("DFMA", "DADD", "DMUL", "FFMA", "FADD", "FMUL"), "sum"),
+    "CALL": "call",
+}
+ROOT = "MUFU.RSQ"  # first instruction of a reciprocal square root
 APART = "BRA.DIV"  # branch of a warp whose lanes are not together where they exchange numbers: they are
 ENDS = ("BRA", "EXIT", "RET", "BRX", "JMX")  # no other instruction goes on elsewhere
 _TARGET = re.compile(r"0x([0-9a-f]+)$")
@@ -89,4 +94,5 @@ def _instruction(i: int, entry: Mapping[str, Any], count: int) -> Instruction:
     successors = (int(target[1], 16) // BYTES,) if target else ()
     if (conditional or name not in ENDS) and i + 1 < count:
         successors = (i + 1, *successors)
-    return Instruction(opcode, operands, PIPE.get(name, "other"), successors, calls=name == "CALL")
+    role = "root" if opcode.startswith(ROOT) else ROLES.get(name, "")
+    return Instruction(opcode, operands, PIPE.get(name, "other"), successors, role)

@@ -2,20 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from parki.engine import DEFAULT_TEAM, Wanted, Workunit, devices, gpu_unit, operations, rtc
-from parki.perfmodels.machinecode import nvidia
+from parki.engine import Wanted, Workunit, operations
 from parki.perfmodels.machinecode.bounds import TurnBound, bound
+from parki.perfmodels.machinecode.compiled import CompiledUnit, compiled
 from parki.perfmodels.machinecode.instructions import Instruction, Pipe, by_pipe
 from parki.perfmodels.machinecode.loops import innermost, loops
 
-SUMS = ("DFMA", "DADD", "DMUL", "FFMA", "FADD", "FMUL")
-SEED = "MUFU.RSQ"  # first instruction of a reciprocal square root
 # Arithmetic instructions of a function, at least: refinements of a seed, polynomials.
 FUNCTIONS = {"rsqrt": 5.0, "sqrt": 7.0, "div": 6.0, "exp": 14.0, "erfc": 24.0, "log": 20.0, "sin": 20.0, "cos": 20.0}
 OPERATIONS = {"fma": 1.0, "add": 1.0, "mul": 1.0} | FUNCTIONS
-SHARED_BYTES = 227 << 10  # that a block may ask for
 
 
 @dataclass(frozen=True)
@@ -66,20 +62,15 @@ def hot_loops(requests: Iterable[Wanted], arch: str) -> list[HotLoop]:
 
     Raises
     ------
-    BuildError
-        If there is no compiler, or if it refuses a kernel.
-    FileNotFoundError
-        If there is no disassembler.
+    BuildError, FileNotFoundError
+        As `compiled`.
     """
-    device = devices.Device(0, "", arch, 0, "", SHARED_BYTES, 32, 1)
-    requests = list(requests)
-    paths = rtc.build_many(gpu_unit(unit, views, device, n or DEFAULT_TEAM) for unit, views, n in requests)
-    return [loop for (unit, *_), path in zip(requests, paths, strict=True) for loop in _hottest(unit, path, arch)]
+    return [loop for entry in compiled(requests, arch) for loop in _hottest(entry, arch)]
 
 
-def _hottest(unit: Workunit, path: Path, arch: str) -> Iterator[HotLoop]:
+def _hottest(entry: CompiledUnit, arch: str) -> Iterator[HotLoop]:
     """Yield the hot loop of a workunit, if it has loops."""
-    kernel = nvidia.kernel(path)
+    unit, kernel = entry.unit, entry.kernel
     candidates = innermost(kernel)
     if not candidates:
         return
@@ -90,13 +81,13 @@ def _hottest(unit: Workunit, path: Path, arch: str) -> Iterator[HotLoop]:
         candidates = [loop for loop in candidates if _seeds(loop.longest)] or candidates
         candidates = [loop for loop in candidates if depth[loop.head] == max(depth[a.head] for a in candidates)]
     turn = max((loop.longest for loop in candidates), key=_arithmetic)
-    usage, pairs = rtc.usage(path), _seeds(turn)
-    work = pairs * of_pair if pairs else sum(i.opcode.startswith(SUMS) for i in turn)
-    yield HotLoop(unit, turn, bound(turn, arch), pairs, work, usage.registers, usage.spill_stores)
+    pairs = _seeds(turn)
+    work = pairs * of_pair if pairs else sum(i.role == "sum" for i in turn)
+    yield HotLoop(unit, turn, bound(turn, arch), pairs, work, entry.usage.registers, entry.usage.spill_stores)
 
 
 def _seeds(turn: Sequence[Instruction]) -> int:
-    return sum(instruction.opcode.startswith(SEED) for instruction in turn)
+    return sum(instruction.role == "root" for instruction in turn)
 
 
 def _arithmetic(turn: Sequence[Instruction]) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.machinecode.bounds import CYCLES, SCHEDULERS, WARP
+from parki.perfmodels.machinecode.bounds import ARCHITECTURES
 from parki.perfmodels.machinecode.instructions import by_pipe
 from parki.perfmodels.machinecode.reading import HotLoop
 
@@ -20,10 +20,8 @@ def rows(title: str, loops: Iterable[HotLoop], machine: Machine, arch: str) -> l
 
 def _row(title: str, loop: HotLoop, machine: Machine, arch: str) -> Row:
     """Return the row of a hot loop; the rate is that of all schedulers of the machine at the bound."""
-    cycles = CYCLES[arch]["double"]
-    clock = machine.operations["float64"]["fma"] * cycles / (machine.multiprocessors * SCHEDULERS * WARP)
-    amount = loop.pairs or loop.work
-    rate = amount * WARP * machine.multiprocessors * SCHEDULERS * clock / loop.bound.cycles / 1e9
+    turns = machine.operations["float64"]["fma"] * ARCHITECTURES[arch].cycles["double"]  # of all lanes in a second
+    rate = (loop.pairs or loop.work) * turns / loop.bound.cycles / 1e9
     return {
         "what": f"{title}: {loop.unit.ir.name}",
         "seconds": 1.0 / rate,
@@ -52,7 +50,7 @@ def text(rows: Sequence[Row]) -> str:
             lines.append(f"{r['what']:<{width}}  not read: {r['absent']}")
             continue
         pipes = r["pipes"]
-        double, memory = pipes.get("double", 0), pipes.get("memory", 0) + pipes.get("atomic", 0)
+        double, memory = pipes.get("double", 0), sum(pipes.get(name, 0) for name in ("memory", "atomic", "scratch"))
         lines.append(
             f"{r['what']:<{width}}{r['instructions']:>6}{double:>8}{memory:>8}{r['instructions'] - double - memory:>7}"
             f"  {r['bound']:<8}{r['cycles']:>7.0f}{r['pairs'] or '':>7}{r['useful']:>8.0%}{r['registers']:>11}"

@@ -33,6 +33,7 @@ from parki.ewald.report import Params
 from parki.ewald.stages import sums
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.machinecode import table as machinecode
+from parki.perfmodels.machinecode.compiled import missing
 from parki.perfmodels.machinecode.reading import hot_loops
 from parki.perfmodels.models import by_code, plot, table
 from parki.perfmodels.network import Network
@@ -40,7 +41,7 @@ from parki.perfmodels.occupancy import Occupancy, occupancy
 from parki.perfmodels.roofline import Phase
 from parki.prediction import Prediction
 
-ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # targets of NVRTC
+ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89", "mi300x": "gfx942", "mi250x": "gfx90a"}
 TOLERANCE = 1e-7  # if none is given
 SYSTEM = 2 << 10  # bytes of shared memory that a block leaves to the system and to sums over a team
 SPAN, STEPS = 1.9, 15  # of the curve over rc: factor below and above the chosen one; steps
@@ -85,14 +86,19 @@ def predict(question: Question, machine: Machine, units: int | None = None) -> M
         raise ValueError(f"question: found {question.n_targets} targets and {n} sources, expected as many")
     units = machine.some(units)
     p = choose.parameters(question, Costs.of(machine))
-    scratch = machine.shared_bytes - SYSTEM if machine.is_gpu else None
-    v = variants.choose(_space(machine), question.dtype, None, p, n, scratch)
+    v = variants.choose(space_of(machine), question.dtype, None, p, n, scratch_of(machine))
     v = of_machine(v, machine, question.dtype)
     parts, phases = parts_and_phases(p, v, (n, n), machine, units, question.crowding)
     return Model(p, v, machine, units, n, phases, parts)
 
 
-def _space(machine: Machine) -> Space:
+def scratch_of(machine: Machine) -> int | None:
+    """Return the bytes of scratch that a team on a GPU may ask for; None on a host."""
+    return machine.shared_bytes - SYSTEM if machine.is_gpu else None
+
+
+def space_of(machine: Machine) -> Space:
+    """Return the space of launches on a machine."""
     if machine.kind == "host":
         return Space("OpenMP")
     return Space("HIP" if machine.lanes["float64"] == 64 else "Cuda")
@@ -134,7 +140,7 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
 
 def _launched(model: Model) -> list[Wanted]:
     """Return the workunits of a sum, with layouts of their views and threads of a block."""
-    p, v, space = model.parameters, model.variants, _space(model.machine)
+    p, v, space = model.parameters, model.variants, space_of(model.machine)
     return sums.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
 
 
@@ -170,10 +176,9 @@ def main(args: argparse.Namespace) -> int:
         return 0
     model = predict(question, machine, args.threads)
     arch = ARCHES.get(args.device.lower())
-    compiled = arch is not None and devices.missing_compiler("Cuda") is None
-    if args.code and not compiled:
-        reason = devices.missing_compiler("Cuda") if arch else f"expected one of {', '.join(ARCHES)}"
+    if args.code and (reason := missing(arch) if arch else f"expected one of {', '.join(ARCHES)}"):
         raise ValueError(f"--code: found with --device {args.device}: {reason}.")
+    compiled = arch is not None and arch.startswith("sm_") and devices.missing_compiler("Cuda") is None
     usage = resident(model, arch) if compiled else {}
     stages = table.published_stages(machine, args.device, n, tolerance) if args.published else None
     print(table.text(model, str(Params(model.parameters)), usage, stages))  # noqa: T201

@@ -2,7 +2,6 @@
 
 import ctypes
 import functools
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from parki.engine.compile import objects
 from parki.engine.run.gpusim import Fault, SimLaunch, fault_of
+from parki.perfmodels.machinecode import amd
 
 TYPES = {"double": np.float64, "float": np.float32, "int32_t": np.int32, "int64_t": np.int64}
 FLAGS = (
@@ -379,20 +379,10 @@ sys.exit(1 if bad else 0)
 
 def hip_command() -> list[str] | str:
     """Return the command of the newest clang that compiles HIP with the runtime's headers, or the last error."""
-    reason = "no clang++"
-    names = ["/opt/rocm/llvm/bin/clang++", *(f"clang++-{n}" for n in range(25, 13, -1)), "clang++"]
-    for cxx in filter(None, map(shutil.which, names)):
-        for root in ("/opt/rocm", "/usr"):
-            command = [cxx, "-x", "hip", "--cuda-device-only", "-nogpulib", f"--rocm-path={root}", "-S", "-o", "-"]
-            command += ["-include", "hip/hip_runtime.h", "-DPK_HIP", "-Wall", "-Wextra", "-O2", *DEVICE_FLAGS]
-            done = compile_hip(command, "__global__ void k(double* x) { x[threadIdx.x] = sqrt(x[0]); }", "gfx90a")
-            if done.returncode == 0:
-                return command
-            reason = (done.stderr.strip().splitlines() or ["?"])[-1]
-    return reason
+    found = amd.command()
+    return found if isinstance(found, str) else [*found, "-DPK_HIP", "-Wall", "-Wextra", "-O2", *DEVICE_FLAGS]
 
 
 def compile_hip(command: list[str], text: str, arch: str) -> subprocess.CompletedProcess[str]:
     """Compile a text to assembler on stdout."""
-    command = [*command, f"--offload-arch={arch}", f"-I{objects.INCLUDE}", "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return amd.run([*command, f"--offload-arch={arch}"], text)

@@ -32,7 +32,9 @@ typedef int32_t pk_index;
 #define PK_INLINE static PK_MEMBER
 #define PK_FUNCTION PK_INLINE
 #define PK_CONSTANT static __constant__
-#ifdef PK_RESIDENT  // least number of threads that a multiprocessor must hold
+#if defined(PK_RESIDENT) && defined(PK_HIP)  // least number of threads that a multiprocessor must hold
+#define PK_BOUNDS __launch_bounds__(PK_BLOCK, PK_RESIDENT / 256)  // HIP counts waves of 64 on each of four SIMDs
+#elif defined(PK_RESIDENT)
 #define PK_BOUNDS __launch_bounds__(PK_BLOCK, PK_BLOCK < PK_RESIDENT ? PK_RESIDENT / PK_BLOCK : 1)
 #else
 #define PK_BOUNDS __launch_bounds__(PK_BLOCK)
@@ -217,9 +219,8 @@ struct pk_in {
 #endif
 };
 #ifdef PK_ARGUMENTS  // the name that CUDA gives the argument structure, of a kernel with views by value
-// A view by value, which begins `place` bytes behind the first argument.  CUDA reads each element where it is used, as a
-// constant: its compiler would read all elements before a loop, into registers.  HIP reads it like any view, by addresses
-// in vector registers: its compiler would read all elements into scalar registers, of which there are too few.
+// A view by value, `place` bytes behind the first argument.  CUDA reads elements where they are used, as constants: its
+// compiler would read all before a loop.  HIP reads by vector addresses: scalar registers are too few for all elements.
 #ifdef PK_HIP
 template <class T>
 struct pk_fixed {
@@ -265,9 +266,8 @@ struct pk_out {
   PK_MEMBER value get(pk_index i, int32_t) const { return p[i]; }
   PK_MEMBER void set(pk_index i, value v, int32_t) const { p[i] = (T)v; }
 };
-// A piece of the block's dynamic shared memory, which is allocated in units of 16 bytes, so that one instruction may
-// read two neighbours.  CUDA's compiler does not see that the first piece begins at 0: so it keeps the address instead of
-// computing it again in every loop.
+// A piece of the block's dynamic shared memory, in units of 16 bytes: one instruction may read two neighbours.  CUDA's
+// compiler does not see that the first piece begins at 0: so it keeps the address, which it would compute in each loop.
 template <class T>
 struct pk_shared {
   typedef T value;
