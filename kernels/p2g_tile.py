@@ -1,12 +1,13 @@
 """Particle-to-grid: a team owns a tile of grid points, so nothing is atomic and each grid point is written once.
 
 A team goes over the sources of the columns of cells whose windows may touch its tile, and lists sources that do.  It
-then takes some of them at a time: their moments and windows, multiplied along x, are put in scratch, and each thread
-adds them to the YT rows of TZ grid points along z that it owns, whose sums are in scratch between turns.  Sources come
+then takes some of them at a time: their moments and windows, multiplied along x, are put in scratch.  A row of lanes
+lists the sources that reach its grid points; each lane adds them to the YT rows of TZ grid points along z that it owns,
+whose sums are in scratch between turns, and passes over ZS of them where a window does not reach along z.  Sources come
 in the same order on every machine.
 
-Neighbouring threads are neighbours along y first, then along x, so that threads in step are close together and read
-few different values.  Windows along y and z are kept for all grid points of the tile, with zeros outside.
+Neighbouring lanes are neighbours along y first, then along x, so that lanes of a row are close together and read few
+different values.  Windows along y and z are kept for all grid points of the tile, with zeros outside.
 """
 
 from typing import List, Tuple
@@ -23,6 +24,11 @@ TY = 16  # along y
 TZ = 8  # along z: grid points that a thread owns in a row
 YT = 1  # rows of a thread, which are neighbours along y
 LINE = 8  # threads that are neighbours along y
+LANES = 32  # threads of a row, which go over the same sources
+ROW_X = LANES // LINE  # grid points of a row along x
+ROW_Y = LINE * YT  # along y
+PLANES = (TX + YT * TZ - 1) // (YT * TZ)  # of grid points across x that all threads together store at a time
+ZS = 4  # grid points along z that are passed over together where a window does not reach them
 THREADS = TX * (TY // YT)  # with grid points of a tile
 SUMS = NC * (YT * TZ)  # of a thread
 COLUMNS = 128  # columns of cells in scratch
@@ -61,6 +67,7 @@ def taps_in(table: pk.ScratchView1D[real], k: int, tx: real, ty: real, tz: real)
         (pk.int32, lambda p: COLUMNS),
         (pk.int32, lambda p: CANDIDATES),
         (pk.int32, lambda p: CAP * 4),
+        (pk.int32, lambda p: THREADS // LANES * CAP),
     ]
 )
 def p2g_tile(
@@ -85,6 +92,7 @@ def p2g_tile(
     place: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), COLUMNS)
     found: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CANDIDATES)
     first: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CAP * 4)
+    near: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), THREADS // LANES * CAP)
 
     def begin_tile():
         tiles_y: int = (e1 + TY - 1) // TY
@@ -174,7 +182,14 @@ def p2g_tile(
                     e: int = found[first_listed + source]
                     first[4 * source] = first_tap(src[e][0], s0) - tile[0]
                     first[4 * source + 1] = first_tap(src[e][1], s1) - tile[1]
-                    first[4 * source + 2] = first_tap(src[e][2], s2) - tile[2]
+                    z: int = first_tap(src[e][2], s2) - tile[2]
+                    touched: int = 0
+                    for part in range(TZ // ZS):
+                        z_in_window: bool = z < (part + 1) * ZS and z > part * ZS - P
+                        if z_in_window:
+                            touched += 1 << part
+                    first[4 * source + 2] = z
+                    first[4 * source + 3] = touched
                     middle[3 * source] = offset(src[e][0], s0)
                     middle[3 * source + 1] = offset(src[e][1], s1)
                     middle[3 * source + 2] = offset(src[e][2], s2)
@@ -226,53 +241,88 @@ def p2g_tile(
                 pk.parallel_for(pk.TeamThreadRange(team, m * P), taps)
                 team.team_barrier()
 
-                def rows(thread: int):
-                    x: int = thread // LINE % TX
-                    y: int = (thread // (LINE * TX) * LINE + thread % LINE) * YT
-                    acc: List[real] = [0.0] * SUMS
-                    for c in range(SUMS):
-                        acc[c] = total[c * THREADS + thread]
-                    for t in range(m):
-                        i: int = x - first[4 * t]
-                        j: int = y - first[4 * t + 1]
-                        in_window: bool = i >= 0 and i < P and j > -YT and j < P
-                        if in_window:
-                            at: int = t * WIDTH
-                            plane: List[real] = [0.0] * NR
-                            for c in range(NR):
-                                plane[c] = planes[(t * P + i) * NR + c]
-                            for a in range(YT):
-                                gy: real = 0.0
-                                if COMB:
-                                    gy = win[at + SLOPES + y + a]
-                                value: List[real] = [0.0] * NC
-                                tilt: List[real] = [0.0] * NC
-                                along_y(plane, win[at + y + a], gy, value, tilt)
-                                for k in range(TZ):
-                                    wz: real = win[at + TY + k]
-                                    for c in range(NC):
-                                        acc[(c * YT + a) * TZ + k] += value[c] * wz
-                                    if COMB:
-                                        gz: real = win[at + SLOPES + TY + k]
-                                        for c in range(3):
-                                            acc[(c * YT + a) * TZ + k] += tilt[c] * gz
-                    for c in range(SUMS):
-                        total[c * THREADS + thread] = acc[c]
+                def rows(row: int):
+                    x_first: int = row * LANES // LINE % TX
+                    y_first: int = row * LANES // (LINE * TX) * (LINE * YT)
+                    near_begin: int = row * CAP
 
-                pk.parallel_for(pk.TeamThreadRange(team, THREADS), rows)
+                    def reach(t: int, acc: pk.Acc[int], final: bool):
+                        i: int = x_first - first[4 * t]
+                        j: int = y_first - first[4 * t + 1]
+                        in_reach: bool = i > -ROW_X and i < P and j > -ROW_Y and j < P
+                        if in_reach:
+                            if final:
+                                near[near_begin + acc] = t
+                            acc += 1
+
+                    n_near: int = pk.parallel_scan(pk.ThreadVectorRange(team, m), reach)
+
+                    def add(lane: int):
+                        thread: int = row * LANES + lane
+                        x: int = x_first + lane // LINE
+                        y: int = y_first + lane % LINE * YT
+                        acc: List[real] = [0.0] * SUMS
+                        for c in range(SUMS):
+                            acc[c] = total[c * THREADS + thread]
+                        for q in range(near_begin, near_begin + n_near):
+                            t: int = near[q]
+                            i: int = x - first[4 * t]
+                            j: int = y - first[4 * t + 1]
+                            touched: int = first[4 * t + 3]
+                            in_window: bool = i >= 0 and i < P and j > -YT and j < P
+                            if in_window:
+                                at: int = t * WIDTH
+                                plane: List[real] = [0.0] * NR
+                                for c in range(NR):
+                                    plane[c] = planes[(t * P + i) * NR + c]
+                                values: List[real] = [0.0] * (NC * YT)
+                                tilts: List[real] = [0.0] * (NC * YT)
+                                for a in range(YT):
+                                    gy: real = 0.0
+                                    if COMB:
+                                        gy = win[at + SLOPES + y + a]
+                                    value: List[real] = [0.0] * NC
+                                    tilt: List[real] = [0.0] * NC
+                                    along_y(plane, win[at + y + a], gy, value, tilt)
+                                    for c in range(NC):
+                                        values[c * YT + a] = value[c]
+                                        if COMB:
+                                            tilts[c * YT + a] = tilt[c]
+                                for part in range(TZ // ZS):
+                                    z_in_window: bool = touched & (1 << part) != 0
+                                    if z_in_window:
+                                        for zk in range(ZS):
+                                            k: int = part * ZS + zk
+                                            wz: real = win[at + TY + k]
+                                            for c in range(NC * YT):
+                                                acc[c * TZ + k] += values[c] * wz
+                                            if COMB:
+                                                gz: real = win[at + SLOPES + TY + k]
+                                                for c in range(3 * YT):
+                                                    acc[c * TZ + k] += tilts[c] * gz
+                        for c in range(SUMS):
+                            total[c * THREADS + thread] = acc[c]
+
+                    pk.parallel_for(pk.ThreadVectorRange(team, LANES), add)
+
+                pk.parallel_for(pk.TeamThreadRange(team, THREADS // LANES), rows)
                 team.team_barrier()
 
-    def store(point: int):
-        z: int = point % TZ
-        y: int = point // TZ % TY
-        x: int = point // (TZ * TY) % TX
-        c: int = point // (TZ * TY * TX)
-        owner: int = (y // (YT * LINE) * TX + x) * LINE + y // YT % LINE
-        to_x: int = tile[0] + x
+    def store(corner: int):
+        z: int = corner % TZ
+        y: int = corner // TZ % TY
+        x_first: int = corner // (TZ * TY)
+        owner: int = (y // (YT * LINE) * TX + x_first) * LINE + y // YT % LINE
         to_y: int = tile[1] + y
         to_z: int = tile[2] + z
-        in_grid: bool = to_x < e0 and to_y < e1 and to_z < e2
+        in_grid: bool = to_y < e1 and to_z < e2
         if in_grid:
-            grid[r * NC + c][to_x][to_y][to_z] = total[((c * YT + y % YT) * TZ + z) * THREADS + owner]
+            for step in range(TX // PLANES):
+                to_x: int = tile[0] + x_first + step * PLANES
+                is_inside: bool = to_x < e0
+                if is_inside:
+                    for c in range(NC):
+                        sum_at: int = ((c * YT + y % YT) * TZ + z) * THREADS + owner + step * PLANES * LINE
+                        grid[r * NC + c][to_x][to_y][to_z] = total[sum_at]
 
-    pk.parallel_for(pk.TeamThreadRange(team, SUMS * THREADS), store)
+    pk.parallel_for(pk.TeamThreadRange(team, PLANES * (TY * TZ)), store)

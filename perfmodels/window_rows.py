@@ -13,10 +13,10 @@ FOUR = {
 }
 WARP = 32  # lanes of a GPU's warp, at least; vectors of hosts have fewer
 TAPS = 8  # points across the window at which rates of P2G and G2P are taken
-# Of a GPU's tiles, for each component: fused operations of a source of TAPS points across the window, 9 of 32 lanes for
-# the 15 × 11 × 15 places of its window beside the rows of a warp, and 1/8 for its windows; bytes of scratch of a
-# target, 8 for each of TAPS³ points, 1/5 for numbers of windows, and 1/4 for copies of the tile.
-SPREADING = 9 * 15 * 15 * 11 / 8 * 1.12
+# Of a GPU's tiles, for each component: fused operations of a source of TAPS points across the window, 9/8 for each of
+# the 15 × 11 × 11 places of its window in pieces of 8 × 4 × 4, and 1/8 for its windows; bytes of scratch of a target, 8
+# for each of TAPS³ points, 1/5 for numbers of windows, and 1/4 for copies of the tile.
+SPREADING = 9 * 15 * 11 * 11 / 8 * 1.12
 GATHERING = 8 * 512 * 1.2 * 1.25
 
 
@@ -62,5 +62,5 @@ def rows(phase: str, P: ArrayLike, lanes: int, itemsize: int = 8, sparse: ArrayL
 def _rows_of_tiles(phase: str, P: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the rows of windows that teams with tiles take, weighted so that P² of TAPS points are P²."""
     if phase == "spread":
-        return TAPS**2 * ((P + 7.0) ** 2 * (P + 3)) / (15**2 * 11)
+        return TAPS**2 * ((P + 7.0) * (P + 3) ** 2) / (15 * 11**2)
     return TAPS**2 * np.vectorize(clocks, otypes=[float])(P) / clocks(TAPS)

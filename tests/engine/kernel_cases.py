@@ -196,7 +196,8 @@ class Maker:
             args = args | {f"n{d}": m for d, m in enumerate(cells)} | {f"h{d}": 1.0 / m for d, m in enumerate(cells)}
             args |= {"cell_begin": begin, "e1": e[1], "e2": e[2]}
             yield "p2g_grid", slots, e[0] * e[1], args
-            tile = {"TX": 4, "TY": 4, "TZ": 2, "YT": 2, "LINE": 2, "COLUMNS": 1, "CANDIDATES": 3, "CAP": 2}
+            tile = {"TX": 4, "TY": 4, "TZ": 2, "YT": 2, "LINE": 2, "LANES": 4, "ZS": 1}
+            tile |= {"COLUMNS": 1, "CANDIDATES": 3, "CAP": 2}
             tiles = math.prod(-(-n // tile[side]) for n, side in zip(e, ("TX", "TY", "TZ"), strict=True))
             yield "p2g_tile", slots | tile, rhs * tiles, args | {"e0": e[0]}
 

@@ -16,6 +16,7 @@ from parki.ewald.stages.spread import spread_kernel, tile_of
 from parki.perfmodels.counts import p2g
 from parki.perfmodels.counts.p2g import Spreading
 
+ZS = engine.kernel_constant("p2g_tile", "ZS")
 LIMITS = {"GH100": 226 << 10, "GA100": 162 << 10, "AD102": 98 << 10, "MI300X": 63 << 10, "GpuSim": 64 << 10}
 
 
@@ -63,7 +64,7 @@ def test_counts_are_those_of_random_points(rng):
     cell = (first + 0.5) / cells
     shape = tuple(int(-(-b // c)) for b, c in zip(box, cells, strict=True))
     sides = tile["TX"], tile["TY"], tile["TZ"]
-    members = candidates = rows = n_tiles = 0
+    members = candidates = rows = parts = n_tiles = 0
     for corner in itertools.product(*(range(0, e, side) for e, side in zip(extent, sides, strict=True))):
         low, high = np.array(corner) - P + 1, np.array(corner) + sides
         near = (np.floor(low / cells) <= np.floor(cell)) & (np.floor(cell) <= np.floor((high - 1) / cells))
@@ -73,6 +74,8 @@ def test_counts_are_those_of_random_points(rng):
             in_x = min(i + P, tile["TX"]) - max(i, 0)
             in_y = (min(j + P, tile["TY"]) + 1) // 2 - max(j, 0) // 2
             rows += in_x * in_y
+        for k in first[touches, 2] - corner[2]:
+            parts += (min(k + P, tile["TZ"]) + ZS - 1) // ZS - max(k, 0) // ZS
     spreading = Spreading(n, 4, 1, P, math.prod(extent), cells)
     cell_grid = parki.cells.CellGrid((1.0, 1.0, 1.0), shape)
     turns = loop_counts.tiles(spreading, cell_grid, extent, tile, 1)
@@ -83,7 +86,9 @@ def test_counts_are_those_of_random_points(rng):
     met = turns.teams * lists * of["first_listed"] * of["t"]
     assert met == pytest.approx(members, rel=0.15)
     owners = tile["TX"] * tile["TY"] // tile["YT"]
-    assert met * owners * of["in_window"] == pytest.approx(rows, rel=0.1)
+    assert of["q"] == pytest.approx(of["t"] * of["in_reach"])
+    assert met * owners * of["in_reach"] * of["in_window"] == pytest.approx(rows, rel=0.1)
+    assert of["z_in_window"] == pytest.approx(parts / members / (tile["TZ"] // ZS), rel=0.1)
     assert of["touches"] == pytest.approx(members / candidates, rel=0.2)
 
 

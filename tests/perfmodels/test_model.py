@@ -120,7 +120,7 @@ def test_time_grows_with_particles():
 def test_pairs_within_the_cutoff_by_hand():
     p = choose.parameters(Question("laplace", BOX, 100_000, 100_000, 1e-6, rc=0.05))
     machine = Machine.load("h200")
-    v = variants.choose(ewald._space(machine), "float64")
+    v = variants.choose(ewald.space_of(machine), "float64")
     found = predict.counts(p, v, (100_000, 100_000), machine)
     pairs = 100_000 * 4 / 3 * math.pi * 0.05**3 * 100_000
     assert found["p2p"].operations["rsqrt"] == pytest.approx(pairs, rel=0.05)
@@ -129,7 +129,7 @@ def test_pairs_within_the_cutoff_by_hand():
 def test_traffic_that_surrounds_the_kernels():
     p = choose.parameters(Question("laplace", BOX, 100_000, 100_000, 1e-6, rc=0.05))
     machine = Machine.load("h200")
-    v = variants.choose(ewald._space(machine), "float64")
+    v = variants.choose(ewald.space_of(machine), "float64")
     found = predict.counts(p, v, (100_000, 100_000), machine)
     bare = work.modelled(p, v, 100_000, 100_000, "device").counts
     more = {name: found[name].bytes["dram"] - bare[name].bytes["dram"] for name in bare}

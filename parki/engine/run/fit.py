@@ -123,11 +123,11 @@ class Unwrapped:
 
 def unwrapped(args: dict[str, object]) -> Unwrapped:
     """Return the arguments without `Fixed` and `Aligned`; fixed values are on the host if they are there."""
-    constants = {name: a for name, a in args.items() if isinstance(a, Fixed)}
-    aligned = {name: a for name, a in args.items() if isinstance(a, Aligned)}
+    wrappers = {name: a for name, a in args.items() if isinstance(a, (Fixed, Aligned))}
+    constants = {name: a for name, a in wrappers.items() if isinstance(a, Fixed)}
     values = {name: a.array if a.values is None else a.values for name, a in constants.items()}
-    arrays = {name: a.array for name, a in (constants | aligned).items()}
-    return Unwrapped(args | arrays, values, frozenset(aligned))
+    arrays = {name: a.array for name, a in wrappers.items()}
+    return Unwrapped(args | arrays, values, frozenset(wrappers.keys() - constants.keys()))
 
 
 def layouts(arrays: Mapping[str, Any], wrappers: Unwrapped, workunit: Workunit, space: Space) -> dict[str, str]:

@@ -62,6 +62,7 @@ def scratch_bytes(
         components * slots["TX"] * slots["TY"] * slots["TZ"], cap * (slots["TY"] + slots["TZ"]) * layers,
         cap * P * plane, cap * moments, cap * 3, (degree + 1) * P * layers,
     )  # fmt: skip
-    integers = (TILE, columns, columns, candidates, cap * 4)
+    rows = slots["TX"] * slots["TY"] // slots["YT"] // kernel_constant("p2g_tile", "LANES")
+    integers = (TILE, columns, columns, candidates, cap * 4, rows * cap)
     sizes = (*(itemsize * n for n in numbers), *(4 * n for n in integers))
     return sum(-(-size // PIECE) * PIECE for size in sizes)

@@ -9,7 +9,7 @@ from parki.engine import kernel_constant
 from parki.ewald.choice.gather_tiles import PIECE, SPREAD, Tile
 from parki.ewald.kernels import Kernel
 from parki.ewald.stages.spread import blocks
-from parki.perfmodels.counts.p2g import Spreading
+from parki.perfmodels.counts.p2g import Spreading, met
 from parki.perfmodels.counts.p2p import Near
 
 
@@ -163,8 +163,12 @@ def tiles(
     lists = _pieces(candidates / first_columns, kernel_constant("p2g_tile", "CANDIDATES"))
     batches = _pieces(_share(members, first_columns * lists), tile["CAP"])
     size = _share(members, first_columns * lists * batches)
-    rows = s.P * (s.P + tile["YT"] - 1) / tile["YT"] * (s.P + sides[2] - 1) / sides[2]  # of a source, in all its tiles
-    owners = sides[0] * sides[1] / tile["YT"]
+    lanes, part = (kernel_constant("p2g_tile", name) for name in ("LANES", "ZS"))
+    row_sides = (lanes // tile["LINE"], tile["LINE"] * tile["YT"])  # grid points of a row of lanes
+    near = (
+        math.prod((s.P + n - 1) / n for n in row_sides) * (s.P + sides[2] - 1) / sides[2]
+    )  # rows of lanes of a source
+    rows = sides[0] * sides[1] / tile["YT"] / lanes
     return Trips(
         float(n_tiles),
         {
@@ -182,8 +186,13 @@ def tiles(
             "y_in_tile": sides[1] / reach[1],
             "z_in_tile": sides[2] / reach[2],
             "t": size,
-            "in_window": _share(s.n * rows, n_tiles * members * owners),
-            "in_grid": math.prod(extent) / (n_tiles * math.prod(sides)),
+            "in_reach": _share(s.n * near, n_tiles * members * rows),
+            "q": size * _share(s.n * near, n_tiles * members * rows),
+            "in_window": met(s.P, lanes, tile["LINE"], tile["YT"]),
+            "z_in_window": (s.P + part - 1) / (s.P + sides[2] - 1),
+            "in_grid": math.prod(extent[1:])
+            / math.prod(-(-e // n) * n for e, n in zip(extent[1:], sides[1:], strict=True)),
+            "is_inside": extent[0] / (-(-extent[0] // sides[0]) * sides[0]),
         },
     )
 

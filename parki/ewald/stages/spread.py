@@ -21,6 +21,7 @@ from parki.ewald.split import window
 BLOCK = ((16, 48, 1 / 8), (16, 48, 1 / 8), (64, 128, 1 / 3))
 NARROW = 12  # least side along x and y for a single component, which would otherwise have too few blocks
 RUN = 32  # neighbouring sources per team of HYBRID, whose windows fit in 48 KB of scratch
+ROW = 32  # lanes of TILE, which go over the same sources
 #: Kernel file and workunit of each variant.
 LOOPS = {
     "BASE": ("p2g_atomic", "p2g_atomic"), "SOURCE": ("p2g_atomic", "p2g_atomic"), "BLOCK": ("p2g", "p2g_block"),
@@ -38,7 +39,8 @@ def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
     if v.p2g == "HYBRID":
         slots["CAP"] = RUN
     elif v.p2g == "TILE":
-        slots, hints = slots | tile_of(p, v), ("resident_512",)  # two teams: one adds while the other waits
+        slots |= tile_of(p, v)
+        hints = ("resident_512", f"lanes_{ROW}")  # two teams: one adds while the other waits
     return engine.kernel(*LOOPS[v.p2g], hints=hints, **slots)
 
 
@@ -93,7 +95,7 @@ def spread(
         shape = tile_of(p, v)
         n_tiles = math.prod(-(-e // shape[side]) for e, side in zip((e0, e1, e2), ("TX", "TY", "TZ"), strict=True))
         owners = shape["TX"] * shape["TY"] // shape["YT"]
-        return [step(rhs * n_tiles, min(owners, threads), 1, e0=e0, **cell_args)]
+        return [step(rhs * n_tiles, max(1, min(owners, threads) // ROW), ROW, e0=e0, **cell_args)]
     boxes, starts = _blocks(p, cells)
     args |= {"block": constant("spreading blocks", boxes)}
     pieces = [(first, end) for first, end in itertools.pairwise(starts) if end > first]
