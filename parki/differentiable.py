@@ -290,5 +290,5 @@ def of_method(method: str, kernel: Any, options: Mapping[str, Any], keeps: bool 
     exclude = keywords.pop("exclude", None)
     if method != "ewald":
         return free(method, kernel, keywords, exclude, keeps)
-    pair = kernels.find(kernel, kappa=keywords.pop("kappa", None))
-    return ewald(pair, EwaldOptions.resolve(None, None, ("kappa",), **keywords), exclude, keeps)
+    pair = kernels.find(kernel, **{name: keywords.pop(name, None) for name in kernels.PARAMETERS})
+    return ewald(pair, EwaldOptions.resolve(None, None, kernels.PARAMETERS, **keywords), exclude, keeps)

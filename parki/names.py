@@ -13,7 +13,7 @@ KernelName = Literal[
 ]  # fmt: skip
 EwaldKernelName = Literal[
     "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
-    "stokes_grad", "yukawa",
+    "stokes_grad", "yukawa", "rotlet", "rpy",
 ]  # fmt: skip
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]

@@ -10,10 +10,10 @@ from typing import Any, Generic
 from parki import arrays, engine, exclusions, moves, ranks, saying
 from parki.arguments import Arguments, Density, renamed
 from parki.arrays import AnyArray, Array, Result
-from parki.energies import Energetic
 from parki.engine import forks, spaces
 from parki.excluding import ALONE
 from parki.exclusions import Exclusions
+from parki.fluctuations import Fluctuating
 from parki.method import Method, Problem, Structure, Sum
 from parki.ranks import OverRanks
 from parki.timing import PhaseTimes
@@ -29,7 +29,7 @@ BROKEN_OVER_RANKS = (
 )
 
 
-class Plan(Energetic, OverRanks, Generic[Result]):
+class Plan(Fluctuating, OverRanks, Generic[Result]):
     """Sum over given targets and sources: ``u = plan(density)``.
 
     Plans are made by `parki.ewald.plan`, `parki.treecode.plan`, `parki.fmm.plan` and `parki.direct.plan`.  After the

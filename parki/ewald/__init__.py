@@ -5,6 +5,7 @@ from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.stokes import stokes_comb, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
+from parki.ewald.suspensions import rotlet, rpy
 from parki.plan import Plan
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "laplace_dipole",
     "laplace_grad",
     "plan",
+    "rotlet",
+    "rpy",
     "stokes_comb",
     "stokes_dl",
     "stokes_grad",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
@@ -24,31 +26,33 @@ from parki.plan import once as sum_once
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, gradient: Literal[False, "only"] = False,
-    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None,
+    gradient: Literal[False, "only"] = False, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, gradient: Literal[False, "only"] = False, exclude: Excluded = None,
-    **keywords: Unpack[EwaldReported],
+    kappa: float | None = None, radius: float | None = None, gradient: Literal[False, "only"] = False,
+    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, gradient: Literal[True],
-    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None,
+    gradient: Literal[True], exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, gradient: Gradient, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    kappa: float | None = None, radius: float | None = None, gradient: Gradient, exclude: Excluded = None,
+    **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @renamed(trg="targets", src="sources")
 @shows(EwaldOptions, first=MAIN)
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, gradient: Gradient = False, exclude: Excluded = None, **keywords: Any,
+    kappa: float | None = None, radius: float | None = None, gradient: Gradient = False, exclude: Excluded = None,
+    **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
 
@@ -59,7 +63,8 @@ def plan(
     ----------
     kernel : str or Kernel
         ``"laplace"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``, ``"stokes_comb"``,
-        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, or a kernel of your own (`parki.ewald.Kernel`).
+        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, ``"rotlet"``, ``"rpy"``, or a kernel of your own
+        (`parki.ewald.Kernel`).
     targets, sources : array (3, Nt), (3, Ns)
         Points, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.  They are wrapped along periodic
         directions, and lie in ``[0, side]`` along free ones.
@@ -67,6 +72,8 @@ def plan(
         Single options may be given or replaced by keywords: ``box=(1, 1, 1), tolerance=1e-6``.
     kappa : float, optional
         Inverse screening length κ of ``"yukawa"``, in the inverse of the points' unit of length.
+    radius : float, optional
+        Radius of the spheres of ``"rpy"``, in the points' unit of length.
     gradient : False, True or "only", default False
         With True, sum ``"laplace"`` or ``"yukawa"`` and its gradient in one pass; with ``"only"`` the gradient alone,
         also of ``"stokes_sl"``.
@@ -110,8 +117,8 @@ def plan(
     """
     with _together(options, keywords, "parki.ewald.plan"):
         points = {"targets": targets, "sources": sources}
-        call_options = EwaldOptions.resolve(options, points, ("kappa", "gradient"), **keywords)
-        ewald_kernel = kernels.gradient(kernels.find(kernel, kappa=kappa), gradient)
+        call_options = EwaldOptions.resolve(options, points, (*kernels.PARAMETERS, "gradient"), **keywords)
+        ewald_kernel = kernels.gradient(kernels.find(kernel, kappa=kappa, radius=radius), gradient)
     return make(over(Ewald(ewald_kernel, call_options, gradient=gradient)), targets, sources, exclude)
 
 
@@ -314,18 +321,18 @@ def yukawa(
     >>> print(f"{parki.ewald.yukawa(x, x, np.array([1.0, 0.0]), 2.0, periodicity=0, tolerance=1e-9)[1]:.6f}")
     0.135335
     """
-    return once("yukawa", trg, src, (dens,), options, keywords, kappa)
+    return once("yukawa", trg, src, (dens,), options, keywords, {"kappa": kappa})
 
 
 def once(
     name: str, trg: AnyArray, src: AnyArray, strengths: tuple[AnyArray, ...], options: EwaldOptions | None,
-    keywords: dict[str, Any], kappa: float | None = None,
+    keywords: dict[str, Any], parameters: Mapping[str, float] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """Sum once by a plan of the named kernel; return the sum, in a tuple with the reports that options ask for."""
     arguments = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     with _together(options, keywords, name):
         call_options = EwaldOptions.resolve(options, {k: a for k, a in arguments.items() if a is not None}, **keywords)
-        method = Ewald(kernels.find(name, kappa=kappa), call_options, names=PUBLISHED)
+        method = Ewald(kernels.find(name, **parameters), call_options, names=PUBLISHED)
     dens, normals = (*strengths, None)[:2]
     reports = (call_options.return_walltime, call_options.return_params, call_options.return_error)
     return sum_once(over(method), (trg, src), dens, normals, reports)

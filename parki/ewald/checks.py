@@ -9,7 +9,7 @@ from parki import arrays, error, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.error import PrecisionWarning
 from parki.ewald import geometry
-from parki.ewald.choice.params import REACH
+from parki.ewald.choice.params import REACH, most_cutoff
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
@@ -89,7 +89,18 @@ def place(options: EwaldOptions, kernel: Kernel, names: tuple[str, ...], trg: Ar
     if kernel.scaled(place.power, src.dtype.name).kappa * side > STEEPEST:
         limit = STEEPEST / place.outer(side)
         raise ValueError(f"kappa is {kernel.kappa:g}; expected at most {limit:g}, {STEEPEST:g} over the longest side.")
+    _check_separation(kernel, options, place)
     return place
+
+
+def _check_separation(kernel: Kernel, options: EwaldOptions, place: Geometry) -> None:
+    """Raise unless the cutoff reaches all pairs that have another formula than pairs further apart."""
+    apart, most = kernel.separation(), place.outer(most_cutoff(place.box, place.periodicity))
+    if place.periodicity and apart > most:
+        name, value = kernel.names[0], kernel.parameters[0]
+        raise ValueError(f"{name} is {value:g}; expected at most {most / kernel.core[0]:g}, for the periodic sides.")
+    if options.rc is not None and options.rc < min(apart, most):
+        raise ValueError(f"rc is {options.rc:g}; expected at least {apart:g}, up to which pairs of {kernel} differ.")
 
 
 def _check_resolved(tolerance: float, side: float, power: int, names: tuple[str, ...], trg: Array, src: Array) -> None:

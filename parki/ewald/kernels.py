@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from parki import pairs
 from parki.checks import check_choice
 from parki.engine import FunctionText
 from parki.ewald.split import layers, means, spectra
-from parki.ewald.split.far_parts import D, E, F, FarPart, G, H, Y, Z, edges
+from parki.ewald.split.far_parts import D_SPHERES, E_SPHERES, D, E, F, FarPart, G, H, Y, Z, edges
 from parki.ewald.split.layers import Layer
 from parki.ewald.split.means import Surroundings
 from parki.ewald.split.profiles import Split
@@ -169,9 +170,24 @@ class Kernel(Pair):
         """Tell whether the kernel falls as 1/r²."""
         return all(layer.steep for layer in self.layers)
 
+    def parameter(self, unit: float = 1.0) -> float:
+        """Return the first parameter for lengths over `unit`, which the profile depends on; 0 for kernels without."""
+        if not self.parameters:
+            return 0.0
+        power = -1 if self.law is None else self.law.parameters[0]
+        return self.parameters[0] * unit**-power
+
     def profile(self, split: Split, k: ArrayLike) -> NDArray:
         """Return the factors of a split at the modes `k`."""
-        return self.spectrum.profile(split, k, self.kappa)
+        return self.spectrum.profile(split, k, self.parameter())
+
+    def growth(self, k2: ArrayLike) -> NDArray:
+        """Return the factor of the modes beside those of the split, at least 1, at squares of wave numbers.
+
+        The near field, where it decays at some rate, has the factor at minus the square of the rate.
+        """
+        factor = self.spectrum.factor
+        return np.maximum(1.0, factor(k2, self.parameter())) if factor else np.ones(np.shape(k2))
 
 
 def _kernel(name: str | Pair, *parts: Any, **options: Any) -> Kernel:
@@ -212,6 +228,13 @@ STOKES_GRAD = _kernel(
     "stokes_grad", (E, G), "multiplier/stokes", 3, (layers.STOKES_GRAD,), spectra.BIHARMONIC, gather="slopes",
     net=FORCE, near=2.8, common=0.7,
 )  # fmt: skip
+ROTLET = _kernel(
+    "rotlet", (H,), "multiplier/curl", 3, (layers.LAPLACE_GRAD,), near=1.4, common=0.9,
+)  # fmt: skip
+RPY = _kernel(
+    "rpy", (D_SPHERES, E_SPHERES), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.SPHERES, mean=means.spheres,
+    net=FORCE, crystal=EVEN_CRYSTAL, near=2.3, common=0.84,
+)  # fmt: skip
 YUKAWA = _kernel(
     "yukawa", (Y,), "multiplier/scalar", 1, (layers.LAPLACE,), spectra.YUKAWA, mean=means.screened,
     near=1.42,
@@ -234,8 +257,11 @@ KERNELS = {
     kernel.name: kernel
     for kernel in (
         LAPLACE, LAPLACE_GRAD, LAPLACE_DIPOLE, STOKES_SL, STOKES_DL, STOKES_COMB, STOKES_PRESSURE, STOKES_GRAD, YUKAWA,
+        ROTLET, RPY,
     )
 }  # fmt: skip
+
+PARAMETERS = ("kappa", "radius")  # of kernels by name
 
 
 def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:

@@ -5,8 +5,9 @@ import numpy as np
 from parki import engine
 from parki.ewald import kernels
 from parki.ewald.split import far_parts
+from tests.ewald import sums
 
-KAPPA = 2.0
+KAPPA = sums.PARAMETERS["yukawa"]["kappa"]
 PAIR = '''"""One source for each target."""
 
 from typing import List
@@ -71,7 +72,7 @@ def find(name):
     for suffix, value in (("_and_grad", True), ("_grad", "only")):
         if name not in kernels.KERNELS and not wanted and name.endswith(suffix):
             own, wanted = name.removesuffix(suffix), value
-    return kernels.gradient(kernels.find(own, kappa=KAPPA if own == "yukawa" else None), wanted)
+    return kernels.gradient(kernels.find(own, **sums.PARAMETERS.get(own, {})), wanted)
 
 
 class Caller:
@@ -97,7 +98,7 @@ class Caller:
         """Return the near field of the same, with a split's far parts computed without tables."""
         d = np.linalg.norm(r, axis=0)
         w = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-        parts = np.array([far_parts.values(part, split, d, kernel.kappa) for part in kernel.far])
+        parts = np.array([far_parts.values(part, split, d, kernel.parameter()) for part in kernel.far])
         return self.pairs(kernel, r, w, parts, s, n)
 
     def multiply(self, kernel, k, g, v):

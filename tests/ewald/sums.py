@@ -19,7 +19,8 @@ REACH = 6.6  # reach of near fields in 1/ξ, of modes in 2ξ: exp(−REACH²) is
 DECAY = 42.0  # gap to images along free directions, in decay lengths: exp(−DECAY) is below rounding
 EULER = 0.57721566490153286061
 SCREENED = ("yukawa", "yukawa_grad")
-HARMONIC = ("laplace", "laplace_grad", "laplace_dipole", "stokes_pressure")
+HARMONIC = ("laplace", "laplace_grad", "laplace_dipole", "stokes_pressure", "rotlet", "curvature")
+PARAMETERS = {"yukawa": {"kappa": 2.0}, "rpy": {"radius": 0.06}}  # for tests that need some
 RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # components; else 3
 
 
@@ -27,9 +28,11 @@ RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, 
 @threadpool_limits.wrap(limits=1, user_api="blas")
 def periodic(
     kernel, trg, src, dens, normals=None, box=(1.0, 1.0, 1.0), periodicity=3, xi=None, kappa=None,
-    skew=(0.0, 0.0, 0.0),
+    skew=(0.0, 0.0, 0.0), radius=None,
 ):  # fmt: skip
     """Return u, (Nt,) or (components, Nt); the result does not depend on `xi`.
+
+    Spheres of a radius a have S_ij − 2a²/3 ∂ᵢ∂ⱼA, "curvature", where they are apart.
 
     With a `skew` t01, t02, t12 the lattice vectors of a fully periodic sum are (l0, t01, t02), (0, l1, t12) and
     (0, 0, l2).
@@ -42,6 +45,11 @@ def periodic(
     if kernel.endswith("_and_grad"):
         parts = [kernel.removesuffix("_and_grad"), kernel.replace("_and_grad", "_grad")]
         return np.concatenate([np.atleast_2d(periodic(part, x, y, s, None, *last)) for part in parts])
+    if kernel == "rpy":
+        apart = periodic("stokes_sl", x, y, s, n, *last) - 2 / 3 * radius**2 * periodic("curvature", x, y, s, n, *last)
+        if periodicity == 3:  # ∇⁴B = −8π (δ − 1/V)
+            apart += 8 / 3 * np.pi * radius**2 / np.prod(box) * s.sum(axis=1, keepdims=True)
+        return apart + overlaps(x, y, s, box, periodicity, skew, radius)
     if kernel == "stokes_comb":
         return periodic("stokes_sl", x, y, s[:3], None, *last) + periodic("stokes_dl", x, y, s[3:], n, *last)
     if xi is None and periodicity:
@@ -95,7 +103,10 @@ def pairs(kernel, r, s, n, xi, tiny, kappa):
     b = np.where(same, 0.0, 2 * xi / np.sqrt(np.pi) * np.exp(-(xi**2) * tau))
     at_zero = same * 2 * xi / np.sqrt(np.pi)
     if kernel in HARMONIC:
-        return harmonic(kernel, a - at_zero, -(a + b) / tau * r, s)
+        spread = np.where(same, -4 * xi**3 / (3 * np.sqrt(np.pi)), (a + b) / tau)
+        bend = 3 * (a + b) / tau**2 + 2 * xi**2 * b / tau
+        curvature = bend * r[:, None] * r - np.eye(3)[:, :, None, None] * spread
+        return harmonic(kernel, a - at_zero, -(a + b) / tau * r, curvature, s)
     # Derivatives of B by τ: the first is a/2, the second −(a + b)/4τ.
     third = 3 * (a + b) / (8 * tau**2) + xi**2 * b / (4 * tau)
     second = -(a + b) / (4 * tau)
@@ -109,8 +120,32 @@ def pairs(kernel, r, s, n, xi, tiny, kappa):
     return stokes(kernel, lap, grad, two, three, s, n)
 
 
-def harmonic(kernel, value, slope, s):
-    """Sum a harmonic kernel from A and ∇A of every pair, (Nt, Ns) and (3, Nt, Ns)."""
+def overlaps(x, y, s, box, periodicity, skew, radius):
+    """Sum Rotne–Prager–Yamakawa mobilities, less those of spheres apart, over spheres that overlap, and themselves."""
+    r0 = x[:, :, None] - y[:, None, :]
+    vectors = lattice(box, skew)
+    counts = [int(np.ceil(2 * radius / box[d])) + 2 if d < periodicity else 0 for d in range(3)]
+    out = np.zeros((3, x.shape[1]))
+    for image in np.ndindex(*(2 * m + 1 for m in counts)):
+        r = r0 + ((np.array(image) - counts) @ vectors)[:, None, None]
+        d = np.sqrt(np.sum(r * r, axis=0))
+        same, touching = d <= 1e-14 * box.max(), d < 2 * radius
+        safe = np.where(same, 1.0, d)
+        a = np.where(same, 0.0, 1 / safe + 2 * radius**2 / (3 * safe**3))
+        b = np.where(same, 0.0, 1 / safe**3 - 2 * radius**2 / safe**5)
+        a = touching * (4 / (3 * radius) - 3 * d / (8 * radius**2) - a)
+        b = touching * (np.where(same, 0.0, 1 / (8 * radius**2 * safe)) - b)
+        out += s @ a.T + np.einsum("imn,mn->im", r, b * np.einsum("imn,in->mn", r, s))
+    return out
+
+
+def harmonic(kernel, value, slope, curvature, s):
+    """Sum a harmonic kernel from A, ∇A and ∇∇A of every pair, (Nt, Ns), (3, Nt, Ns) and (3, 3, Nt, Ns)."""
+    if kernel == "curvature":
+        return np.einsum("ijmn,jn->im", curvature, s)
+    if kernel == "rotlet":
+        products = np.einsum("imn,jn->ijm", slope, s)
+        return products[[1, 2, 0], [2, 0, 1]] - products[[2, 0, 1], [1, 2, 0]]
     if kernel == "laplace":
         return (value @ s[0])[None]
     if kernel == "laplace_grad":
@@ -196,6 +231,10 @@ def modes(kernel, rho, k, kk, weight, xi, kappa):
             return A * rho
         if kernel == "laplace_grad":
             return 1j * k * A * rho
+        if kernel == "curvature":
+            return -k * A * np.sum(k * rho, axis=0)
+        if kernel == "rotlet":
+            return 1j * A * np.cross(k, rho, axis=0)
         return {"laplace_dipole": -1, "stokes_pressure": -2}[kernel] * np.sum(1j * k * A * rho, axis=0)[None]
     B = -8 * np.pi * weight * (1 + c) * np.exp(-c) / kk**2
     if kernel in ("stokes_sl", "stokes_grad"):
@@ -216,7 +255,8 @@ def constant_modes(kernel, x, y, s, n, box, periodicity, xi):
     r[:periodicity] = 0.0
     value, slope, lap, grad = (plane if periodicity == 2 else line)(r, xi, box)
     if kernel in HARMONIC:
-        return harmonic(kernel, value, slope, s)
+        curvature = (plane_curvature if periodicity == 2 else line_curvature)(r, xi, box)
+        return harmonic(kernel, value, slope, curvature, s)
     if periodicity == 2:
         two, three = np.zeros((3, 3, *lap.shape)), np.zeros((3, 3, 3, *lap.shape))
         two[2, 2], three[2, 2, 2] = lap, grad[2]
@@ -234,6 +274,20 @@ def plane(r, xi, box):
     grad[2] = -4 * np.pi / area * (e + xi * z * g)
     value = -2 * np.pi / area * (z * e + g / xi)
     return value, slope, -4 * np.pi / area * (z * e + g / (2 * xi)), grad
+
+
+def plane_curvature(r, xi, box):
+    """Return ∇∇A of a plane of sources."""
+    out = np.zeros((3, *r.shape))
+    out[2, 2] = -4 * np.sqrt(np.pi) * xi / (box[0] * box[1]) * np.exp(-((xi * r[2]) ** 2))
+    return out
+
+
+def line_curvature(r, xi, box):
+    """Return ∇∇A of a line of sources."""
+    first, second = line_moments(xi**2 * (r[1] ** 2 + r[2] ** 2))
+    across = np.diag([0.0, 1.0, 1.0])[:, :, None, None]
+    return -2 * xi**2 / box[0] * (across * first - 2 * xi**2 * second * r[:, None] * r)
 
 
 def line(r, xi, box):

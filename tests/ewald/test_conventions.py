@@ -7,6 +7,7 @@ import pytest
 
 import parki
 from parki.error import CancellationWarning, NetDensityWarning
+from tests.ewald import sums
 
 
 def warned(call, category):
@@ -22,13 +23,14 @@ NET = {
     "stokes_sl": "total force is 40, 40, 40: a mean pressure gradient",
     "stokes_comb": "total force is 40, 40, 40: a mean pressure gradient",
     "stokes_grad": "total force is 40, 40, 40: a mean pressure gradient",
+    "rpy": "total force is 40, 40, 40: a mean pressure gradient",
 }
 
 
-@pytest.mark.parametrize("kernel", ["laplace_dipole", "yukawa", "stokes_dl", *NET])
+@pytest.mark.parametrize("kernel", ["laplace_dipole", "yukawa", "stokes_dl", "rotlet", *NET])
 def test_a_net_density_warns_once_a_plan(kernel, rng):
     x, pair = rng.random((3, 40)), parki.pairs.PAIRS[kernel]
-    more = {"kappa": 2.0} if kernel == "yukawa" else {}
+    more = sums.PARAMETERS.get(kernel, {})
     plan = parki.ewald.plan(kernel, x, x, box=(1, 1, 1), tolerance=1e-3, **more)
     dens = np.ones((pair.dens, 40))
     normals = [rng.standard_normal((3, 40))] if pair.normals else []

@@ -16,7 +16,7 @@ POINTS = ("uniform", "equal", "cluster", "sphere", "jittered", "crystal", "layer
 ROCK_SALT = (list(itertools.product((0, 0.5), repeat=3)), [1, -1, -1, 1, -1, 1, 1, -1])
 CELLS = {"NaCl": ROCK_SALT, "CsCl": ([(0, 0, 0), (0.5, 0.5, 0.5)], [1, -1]), "cubic": ([(0, 0, 0)], [1])}
 #: Kernels whose sums vanish at the points of a crystal, by symmetry.
-ODD = ("laplace_grad", "laplace_dipole", "stokes_dl", "stokes_pressure", "stokes_grad")
+ODD = ("laplace_grad", "laplace_dipole", "stokes_dl", "stokes_pressure", "stokes_grad", "rotlet")
 #: Tolerances of quick runs: few, so that few kernels are compiled.
 QUICK = {"float64": (1e-4, 1e-9), "float32": (1e-3,)}
 
@@ -45,7 +45,7 @@ class Draw:
     n_targets: int | None
     neutral: bool
     split: str
-    kappa: float | None
+    parameters: dict[str, float]
 
     @property
     def periodic(self):
@@ -87,8 +87,18 @@ def draw(seed):
         n_targets=None if rng.random() < 0.7 else round(2 * 300 ** rng.random()),
         neutral=bool(rng.random() < 0.5),
         split="prolate" if rng.random() < 0.6 else "gaussian",
-        kappa=float(np.exp(rng.uniform(-2, 2)) / np.prod(sides) ** (1 / 3)) if kernel.names else None,
+        parameters=parameters(kernel, sides, rng),
     )
+
+
+def parameters(kernel, sides, rng):
+    """Return κ between a few and a tenth of the inverse sides, or a radius of 1/300 to 1/8 of the shortest side."""
+    match kernel.names:
+        case ("kappa",):
+            return {"kappa": float(np.exp(rng.uniform(-2, 2)) / np.prod(sides) ** (1 / 3))}
+        case ("radius",):
+            return {"radius": float(np.exp(rng.uniform(np.log(1 / 300), np.log(1 / 8))) * min(sides))}
+    return {}
 
 
 def quick(seed):
@@ -152,7 +162,7 @@ def exact(d, trg, src, dens, normals):
     there = [a if a is None or len(a) == 1 else turned(a, order) for a in (trg, src, dens, normals)]
     box = tuple(d.box[axis] for axis in order)
     skew = (0.0, 0.0, 0.0) if d.tilts is None else tuple(d.cell[[0, 0, 1], [1, 2, 2]])
-    u = sums.periodic(d.kernel, *there, box, sum(d.periodic), kappa=d.kappa, skew=skew)
+    u = sums.periodic(d.kernel, *there, box, sum(d.periodic), skew=skew, **d.parameters)
     back = np.argsort(order)
     if len(u) == 9 and u.ndim == 2:
         return u.reshape(3, 3, -1)[back][:, back].reshape(9, -1)
@@ -175,7 +185,7 @@ def ratio(d):
     # Rounded points may lie outside the box.
     trg, src = (np.minimum(x, np.array(d.box, d.dtype)[:, None]) for x in (trg, src))
     options = {"box": d.cell, "periodicity": d.periodicity, "tolerance": d.tolerance, "split": d.split}
-    plan = parki.ewald.plan(d.kernel, trg, src, kappa=d.kappa, **options)
+    plan = parki.ewald.plan(d.kernel, trg, src, **d.parameters, **options)
     u = plan(dens[0] if len(dens) == 1 else dens, *([] if normals is None else [normals]))
     assert u.dtype == d.dtype
     some = rng.permutation(trg.shape[1])[:MOST_TARGETS]

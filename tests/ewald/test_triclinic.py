@@ -122,7 +122,7 @@ def test_slabs_and_wires(kernel, periodicity, rng):
     tolerance = 1e-9
     found, cell = kernels.KERNELS[kernel], FLAT if periodicity == 2 else np.diag(np.diag(FLAT))
     box, turn = np.diag(cell), Rotation.random(random_state=1).as_matrix()
-    more = {"kappa": 2.0} if kernel == "yukawa" else {}
+    more = sums.PARAMETERS.get(kernel, {})
     x = rng.random((3, N)) * box[:, None]
     strengths = [rng.standard_normal((found.dens, N) if found.dens > 1 else N)]
     strengths[0] -= strengths[0].mean(axis=-1, keepdims=True)

@@ -133,10 +133,10 @@ def test_costs_of_an_h200_by_hand(h200):
     slots = 6 * 0.127 / 0.121 + 26 + 5
     assert H200.near == pytest.approx(slots / 16.73e12 / lanes / 0.73, rel=1e-3)
     assert H200.fft == pytest.approx((2.5 * 23 * 0.8889 / 6.75e12) / 0.8 + 24 / 4.8e12 / 0.85, rel=1e-3)
-    # a component's 9 fused operations of 32 lanes, for 15 × 11 × 15 / (8 × 4 × 8) places; 8³ loads, and more
-    assert H200.spread == pytest.approx(9 * 32 * 15 * 15 * 11 / 256 * 1.12 / 64 / 16.73e12 / 0.75, rel=1e-3)
+    # a component's 9/8 fused operations for 15 × 11 × 11 places of pieces of 8 × 4 × 4; 8³ loads, and more
+    assert H200.spread == pytest.approx(9 / 8 * 15 * 11 * 11 * 1.12 / 64 / 16.73e12 / 0.75, rel=1e-3)
     assert H200.gather == pytest.approx(8 * 8**3 * 1.2 * 1.25 / 64 / 33.45e12 / 0.75, rel=1e-3)
-    assert H200.rows("spread", 12) / H200.rows("spread", 8) == pytest.approx(19 * 15 * 19 / (15 * 11 * 15))
+    assert H200.rows("spread", 12) / H200.rows("spread", 8) == pytest.approx(19 * 15 * 15 / (15 * 11 * 11))
     assert H200.rows("gather", 12) / H200.rows("gather", 8) == pytest.approx(12 * 3 * 3 / (8 * 2 * 2))
     assert 0.5 < H200.single < 0.6
     assert (H200.lanes, H200.sparse) == (32, 0.0)

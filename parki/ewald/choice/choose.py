@@ -19,7 +19,7 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.sizes import EASE, Size
 from parki.ewald.kernels import Kernel
-from parki.ewald.split import window
+from parki.ewald.split import profiles, window
 from parki.ewald.split.layers import Layer
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
@@ -73,13 +73,14 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     random = 1.0 - max(0.0, question.arrangement.regular)
     size = Size(kernel, domain, question.n_sources, question.same, random, question.sizes)
     is_fixed = question.rc is not None
-    tries = np.array([question.rc]) if is_fixed else _cutoffs(domain, question.n_sources)
+    tries = np.array([question.rc]) if is_fixed else _cutoffs(domain, question.n_sources, kernel.separation())
     c, xi = _bandwidth(size, split, tries, near)
+    growth = kernel.growth((c / tries) ** 2)
     middle = len(tries) // 3
     model = ModelledSum(kernel, question.n_targets, question.n_sources, domain, itemsizes)
     for _ in range(3):
         # Windows depend weakly on rc: those of one cutoff serve its neighbours.
-        P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
+        P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far / growth[middle])
         choice = select.balance(model, tries, c / tries, P, sigma, costs)
         distance = abs(math.log(tries[choice.cutoff] / tries[middle]))
         if abs(c[choice.cutoff] - c[middle]) <= 1.0 and distance <= NEIGHBOURS:
@@ -96,6 +97,7 @@ def _choose(question: Question, costs: Costs) -> Parameters:
             c, xi = float(c_again[0]), float(xi_again[0])
         rc = min(c / kmax, rc)
     kmax = c / rc
+    far, table = (level / float(kernel.growth(kmax**2)) for level in (far, table))
     while True:
         steps = [
             side / m if axis < periodicity else spacing for axis, (side, m) in enumerate(zip(sides, grid, strict=True))
@@ -151,26 +153,32 @@ def _shares(kernel: Kernel, regular: float) -> list[float]:
     return [share ** (1.0 - regular) * aim**regular for share, aim in zip(random, kernel.crystal, strict=True)]
 
 
-def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
-    """Return the cutoffs to try, from 4 sources in rc³ to the longest."""
+def _cutoffs(domain: Domain, n_sources: int, least: float) -> NDArray[np.float64]:
+    """Return the cutoffs to try, from 4 sources in rc³, but not less than `least`, to the longest."""
     upper = params.most_cutoff(domain.box, domain.periodicity)
     count = max(1, n_sources) * min(max((1.0, *domain.crowding)), _MOST_CROWDED)
-    lower = min(upper, (4.0 * float(np.prod(domain.box)) / count) ** (1 / 3))
+    lower = min(upper, max(least, (4.0 * float(np.prod(domain.box)) / count) ** (1 / 3)))
     return np.geomspace(lower, upper, 1 + int(16 * np.log(upper / lower)))
 
 
 def _bandwidth(
     size: Size, split: str, rc: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return c and ξ rc for each rc; c has steps, so that nearby questions share their tables."""
-    estimates = [_each_bandwidth(size, layer, split, rc, level) for layer in size.kernel.layers]
-    c, xi = (np.max(parts, axis=0) for parts in zip(*estimates, strict=True))
+    """Return c and ξ rc for each rc; c has steps, so that nearby questions share their tables.
+
+    The near field is larger by a factor of the kernel's, which depends on c.
+    """
+    growth = 1.0
+    for _ in range(1 if size.kernel.spectrum.factor is None else 4):
+        estimates = [_each_bandwidth(size, layer, split, rc, level / growth) for layer in size.kernel.layers]
+        c, xi = (np.max(parts, axis=0) for parts in zip(*estimates, strict=True))
+        growth = size.kernel.growth(-(profiles.rate(split, c, rc, xi) ** 2))
     c = np.maximum(c, _LEAST_BANDWIDTH)
     return (np.ceil(8 * c) / 8 if split == "prolate" else c), xi
 
 
 def _each_bandwidth(
-    size: Size, layer: Layer, split: str, rc: NDArray[np.float64], level: float
+    size: Size, layer: Layer, split: str, rc: NDArray[np.float64], level: NDArray | float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return c and ξ rc by the estimate of one layer.
 

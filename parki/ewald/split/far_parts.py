@@ -9,6 +9,8 @@ the self term), τ = r² and r = target − source:
     stokes_sl       u += (w − D − τE) f + (w³ + E) (r·f) r
     stokes_dl       u += C [q (r·n) + r (q·n) + n (r·q)] + (4G − 6w⁵) (r·q)(r·n) r,   C = −(3E + 2τG)
     stokes_grad     ∂ⱼuᵢ += A fᵢ rⱼ + (w³ + E) [rᵢ fⱼ + (r·f) δᵢⱼ] + (2G − 3w⁵) (r·f) rᵢ rⱼ,   A = −(w³ + 4E + 2τG)
+    rotlet          u += (w³ + 2H) t × r
+    rpy             u += (A − D − τE) f + (B + E) (r·f) r with A and B of spheres, and D and E of their profile
     yukawa          u += (exp(−κr) w − Y) q           its gradient  −(exp(−κr) (w + κ) w² + 2Z) q r
 
     F = (2/π) ∫ Φ j₀(kr) dk            E = −(4/π) ∫ Φs k² j₂(kr)/(kr)² dk = D'(τ)
@@ -40,7 +42,7 @@ class FarPart:
     profile
         Φ of the kernel, a function of `profiles`.
     screened
-        True to multiply the integrand by k²/(k² + κ²).
+        True to multiply the integrand by k²/(k² + κ²), where κ is the kernel's first parameter.
     edge
         True to take the integrand at kmax, times kmax, in place of the integral.
     """
@@ -58,6 +60,7 @@ D = FarPart(1, 8 / np.pi, 0, profiles.phi_stokes)
 E = FarPart(2, -4 / np.pi, 2, profiles.phi_stokes)
 G = FarPart(3, 2 / np.pi, 4, profiles.phi_stokes)
 H = FarPart(1, -1 / np.pi, 2)
+D_SPHERES, E_SPHERES = (replace(part, profile=profiles.phi_spheres) for part in (D, E))
 Y = FarPart(0, 2 / np.pi, 0, profiles.phi_screened, screened=True)
 Z = FarPart(1, -1 / np.pi, 2, profiles.phi_screened, screened=True)
 
@@ -85,27 +88,27 @@ def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < 3.0, total, j_high / y**n)
 
 
-def values(part: FarPart, split: Split, r: NDArray[np.float64], kappa: float = 0.0) -> NDArray[np.float64]:
-    """Return a far part at the radii `r` (N,) by Gauss–Legendre quadrature; `kappa` is that of screened kernels."""
+def values(part: FarPart, split: Split, r: NDArray[np.float64], parameter: float = 0.0) -> NDArray[np.float64]:
+    """Return a far part at the radii `r` (N,) by Gauss–Legendre quadrature; `parameter` is the kernel's first one."""
     half = 0.5 * split.kmax * np.max(r, initial=0.0)
     if part.edge:
         k, weights = np.array([split.kmax]), np.array([split.kmax])
-        weights = weights * k**2 / (k**2 + kappa**2) if part.screened else weights
+        weights = weights * k**2 / (k**2 + parameter**2) if part.screened else weights
     elif part.screened:
         # The integrand has poles at ±iκ, which may be very close to 0: k = kmax s³.
         nodes, weights = roots_legendre(int(3 * half) + 120)
         s = 0.5 * (nodes + 1.0)
         k, weights = split.kmax * s**3, 1.5 * split.kmax * s**2 * weights
-        weights = weights * k**2 / (k**2 + kappa**2)
+        weights = weights * k**2 / (k**2 + parameter**2)
     else:
         nodes, weights = roots_legendre(int(half) + 24)
         k, weights = 0.5 * split.kmax * (nodes + 1.0), 0.5 * split.kmax * weights
-    phi = part.profile(split, k, kappa)
+    phi = part.profile(split, k, parameter)
     return _bessel(part.order, np.outer(r, k)) @ (part.factor * weights * k**part.power * phi)
 
 
 @lru_cache(maxsize=512)
-def coefficients(part: FarPart, split: str, c: float, xi: float, kappa: float) -> NDArray[np.float64]:
+def coefficients(part: FarPart, split: str, c: float, xi: float, parameter: float) -> NDArray[np.float64]:
     """Return the Chebyshev coefficients in t = 2r² − 1 of a far part with rc = 1; `xi` is that of the Gaussian."""
     t = series.points(int(0.4 * c) + 24)
-    return series.coefficients(values(part, profiles.profile(split, c, 1.0, xi), np.sqrt(0.5 * (t + 1.0)), kappa))
+    return series.coefficients(values(part, profiles.profile(split, c, 1.0, xi), np.sqrt(0.5 * (t + 1.0)), parameter))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import k0, roots_legendre
 
 from parki.ewald.split import far_parts
-from parki.ewald.split.far_parts import D, E, F, Y
+from parki.ewald.split.far_parts import D_SPHERES, E_SPHERES, D, E, F, Y
 from parki.ewald.split.profiles import Split
 
 
@@ -28,8 +28,8 @@ class Surroundings:
         Sides, of which the first `periodicity` are periodic.
     radius, logarithm
         Radius at which the Green's function is cut in free directions, and ln of this length in the caller's unit.
-    split, rc, kappa
-        Profile, cutoff of the near field, κ of a screened kernel.
+    split, rc, parameter
+        Profile, cutoff of the near field, first parameter of the kernel: κ, or a radius.
     """
 
     box: tuple[float, float, float]
@@ -38,7 +38,7 @@ class Surroundings:
     logarithm: float
     split: Split
     rc: float
-    kappa: float
+    parameter: float
 
 
 def harmonic(place: Surroundings) -> NDArray[np.float64]:
@@ -71,17 +71,25 @@ def stokes(place: Surroundings) -> NDArray[np.float64]:
     return np.full(3, -near_stokes(place.split, place.rc) / math.prod(place.box))
 
 
+def spheres(place: Surroundings) -> NDArray[np.float64]:
+    """Return the constants (3,) of the flow of spheres, whose radius is the parameter."""
+    if place.periodicity < 3:
+        return stokes(place)
+    return np.full(3, -near_spheres(place.split, place.rc, place.parameter) / math.prod(place.box))
+
+
 def screened(place: Surroundings) -> NDArray[np.float64]:
     """Return the constant (1,) of exp(−κr)/r."""
     if place.periodicity == 3:
-        return np.array([beyond_screened(place.kappa, place.split, place.rc) / math.prod(place.box)])
+        return np.array([beyond_screened(place.parameter, place.split, place.rc) / math.prod(place.box)])
+    kappa = place.parameter
     shifts = (
-        lambda: math.exp(-place.kappa * place.radius) / place.radius,
-        lambda: 2 * float(k0(place.kappa * place.radius)) / place.box[0],
-        lambda: 2 * math.pi / place.kappa * math.exp(-place.kappa * place.radius) / (place.box[0] * place.box[1]),
+        lambda: math.exp(-kappa * place.radius) / place.radius,
+        lambda: 2 * float(k0(kappa * place.radius)) / place.box[0],
+        lambda: 2 * math.pi / kappa * math.exp(-kappa * place.radius) / (place.box[0] * place.box[1]),
     )
     # The split's profile is not 1 at k = 0, and also multiplies the shift.
-    return np.array([shifts[place.periodicity]() / place.split.growth(place.kappa)])
+    return np.array([shifts[place.periodicity]() / place.split.growth(kappa)])
 
 
 def near_harmonic(split: Split, rc: float) -> float:
@@ -96,6 +104,20 @@ def near_stokes(split: Split, rc: float) -> float:
     d, e = (far_parts.values(part, split, r) for part in (D, E))
     mean = 1 / r - d - r**2 * e + (1 / r + r**2 * e) / 3
     return float(2 * np.pi * rc * np.sum(weights * r**2 * mean))
+
+
+def near_spheres(split: Split, rc: float, radius: float) -> float:
+    """Return ∫ K_near dV of a component of the flow of spheres over the ball of radius `rc`, as `near_stokes`."""
+    touching, beyond = 2 * radius, rc - 2 * radius
+    (inner, weights), (outer, _) = _radii(touching), _radii(beyond)
+    r = np.concatenate([inner, touching + outer])
+    weights = 0.5 * np.concatenate([touching * weights, beyond * weights])
+    apart = 1 / r + (2 / 3) * radius**2 / r**3, 1 / r**3 - 2 * radius**2 / r**5
+    overlapping = (4 / 3 - 0.375 * r / radius) / radius, 0.125 / (radius**2 * r)
+    along, across = np.where(r > touching, apart, overlapping)
+    d, e = (far_parts.values(part, split, r, radius) for part in (D_SPHERES, E_SPHERES))
+    mean = along - d - r**2 * e + (across + e) * r**2 / 3
+    return float(4 * np.pi * np.sum(weights * r**2 * mean))
 
 
 def beyond_screened(kappa: float, split: Split, rc: float) -> float:

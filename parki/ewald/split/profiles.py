@@ -114,7 +114,8 @@ class Gaussian:
 
 
 Split = Prolate | Gaussian
-Profile = Callable[[Split, ArrayLike, float], NDArray[np.float64]]  # arguments: split, wave numbers, κ
+#: Of a split, wave numbers, and the first parameter of the kernel: κ, or a radius.
+Profile = Callable[[Split, ArrayLike, float], NDArray[np.float64]]
 
 
 def profile(split: str, c: float, rc: float, xi: float) -> Split:
@@ -139,14 +140,36 @@ def profile(split: str, c: float, rc: float, xi: float) -> Split:
     raise ValueError(f"split: found {split!r}, expected one of {SPLITS}")
 
 
-def phi(split: Split, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:
+def phi(split: Split, k: ArrayLike, parameter: float = 0.0) -> NDArray[np.float64]:
     """Return Φ(k), which multiplies the modes of harmonic kernels."""
     return split.phi(k)
 
 
-def phi_stokes(split: Split, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:
+def phi_stokes(split: Split, k: ArrayLike, parameter: float = 0.0) -> NDArray[np.float64]:
     """Return Φs(k), which multiplies the modes of Stokes kernels."""
     return split.phi_stokes(k)
+
+
+def spheres(k2: ArrayLike, radius: float) -> NDArray[np.float64]:
+    """Return (1 − a²k²/6)² for squares of wave numbers and the radius a.
+
+    Spheres spread forces, and average flows, over their surfaces: by 1 + a²∇²/6 beyond the surface, as the flow of a
+    force is biharmonic (Faxén).
+    """
+    return np.square(1.0 - radius**2 * np.asarray(k2, np.float64) / 6.0)
+
+
+def rate(split: str, c: ArrayLike, rc: ArrayLike, xi: ArrayLike) -> NDArray[np.float64]:
+    """Return the rate at which the near field decays at `rc`: 2ξ²rc of a Gaussian, a fit for the prolate.
+
+    Arguments are c, rc, and ξ rc.
+    """
+    return (0.175 * np.square(c) if split == "prolate" else 2.0 * np.square(xi)) / rc
+
+
+def phi_spheres(split: Split, k: ArrayLike, radius: float) -> NDArray[np.float64]:
+    """Return Φs(k) (1 − a²k²/6)², which multiplies the modes of flows of spheres of radius a."""
+    return split.phi_stokes(k) * spheres(np.square(k), radius)
 
 
 def phi_screened(split: Split, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:

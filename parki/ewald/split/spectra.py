@@ -11,7 +11,7 @@ Shamshirgar, Bagge, Tornberg 2021 (one and two periodic directions).
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ class Spectrum:
         Derivative of `whole` by the square of the wave number, for kernels that have a virial.
     profile
         Φ, a function of `profiles`.
+    factor
+        Factor of the modes in `profile` beside the split's, a function of squares of wave numbers and the kernel's
+        first parameter; None for 1.
     planar
         Field of a plane over −2π|z|.
     growing
@@ -51,6 +54,7 @@ class Spectrum:
     truncated: tuple[Callable[[Values, float, float], Values], ...]
     slope: Callable[[Values, float], Values] | None = None
     profile: Profile = profiles.phi
+    factor: Callable[[Values, float], Values] | None = None
     planar: int = 1
     growing: bool = False
     screened: bool = False
@@ -171,4 +175,5 @@ HARMONIC = Spectrum(_harmonic, (_harmonic0, _harmonic1, _harmonic2), _harmonic_s
 BIHARMONIC = Spectrum(
     _biharmonic, (_biharmonic0, _biharmonic1, _biharmonic2), profile=profiles.phi_stokes, planar=2, growing=True
 )  # fmt: skip
+SPHERES = replace(BIHARMONIC, profile=profiles.phi_spheres, factor=profiles.spheres)
 YUKAWA = Spectrum(_yukawa, (_yukawa0, _yukawa1, _yukawa2), _yukawa_slope, profiles.phi_screened, screened=True)

@@ -61,6 +61,6 @@ def constants(p: Parameters, power: int = 0) -> Values:
         return factors
     R, split = radius(p), profiles.profile(p.split, p.c, p.rc, p.xi)
     logarithm = math.log(R) - power * math.log(2)
-    surroundings = Surroundings(p.box, p.periodicity, R, logarithm, split, p.rc, p.kernel.kappa)
+    surroundings = Surroundings(p.box, p.periodicity, R, logarithm, split, p.rc, p.kernel.parameter())
     factors[: p.kernel.fields] = p.kernel.scale * p.kernel.mean(surroundings)
     return factors

@@ -12,6 +12,8 @@ from parki.ewald.stages.spread import blocks
 from parki.perfmodels.counts.p2g import Spreading, met
 from parki.perfmodels.counts.p2p import Near
 
+CHOICES = {"overlap": 1.0}  # of pair functions between formulas: some lanes take each
+
 
 @dataclass(frozen=True)
 class Trips:
@@ -45,7 +47,7 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, a
     if all_lanes and not flat:
         size = float(targets)
     share = _share(n.listed, n.met) if all_lanes else _share(n.within, n.looked_at)
-    turns = {"column": n.rows / _least(n.batches), "column_in_reach": _share(n.columns, n.rows)}
+    turns = CHOICES | {"column": n.rows / _least(n.batches), "column_in_reach": _share(n.columns, n.rows)}
     turns |= {"p": _share(n.runs, n.columns), "in_reach": share, "t": size}
     pieces = n.tiles if variant.startswith("SM") else n.runs
     part = _share(n_sources, pieces)
@@ -67,7 +69,7 @@ def _listed(n: Near, targets: int, all_lanes: bool) -> Trips:
     lists = max(n.boxed / teams / kernel_constant("p2p_list", "CAP"), 1.0)
     size = float(targets) if all_lanes else n.n_targets / teams
     pairs = n.boxed / teams if all_lanes else _share(n.within, n.n_targets)
-    turns = {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
+    turns = CHOICES | {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
     ratio = _share(n.runs, n.rows * images)
     turns |= {"image_in_reach": ratio, "has_sources": ratio, "final": 1.0, "first_run": lists / images}
     turns |= {"g": n.runs / teams / lists, "g:j": _share(n.met, n.runs)}
@@ -90,8 +92,8 @@ def _listed_by_lanes(n: Near, lanes: int, all_lanes: bool) -> Trips:
     # sums of a target's list: the last one, and one whenever the list is full, by more or less than a row of lanes
     n_sums = min(1.0 + max(n_near / (full + lanes / 2) - 0.5, 0.0), max(places / tests, 1.0))
     ratio = _share(n.runs, n.rows * images)
-    turns = {"t": n.n_targets / teams, "first_run": passes, "thread:j": columns / passes, "image_in_reach": ratio}
-    turns |= {"has_sources": ratio, "thread:g": runs / passes}
+    turns = CHOICES | {"t": n.n_targets / teams, "first_run": passes, "thread:j": columns / passes}
+    turns |= {"image_in_reach": ratio, "has_sources": ratio, "thread:g": runs / passes}
     turns |= {"final": 1.0, "q_first": lists / passes, "q_first:g": runs / passes, "g:j": _share(places, runs / passes)}
     turns |= {"is_source": _share(met / lists, places), "test": places / tests}
     turns |= {"may_be_near": _share(n_near, places), "is_full": _share(n_sums, max(places / tests, 1.0))}

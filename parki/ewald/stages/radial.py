@@ -17,9 +17,9 @@ def tables(p: Parameters) -> NDArray:
         kernel.
     """
     xi = p.xi * p.rc if p.split == "gaussian" else 0.0
-    kappa = p.rc * p.kernel.kappa
+    parameter = p.kernel.parameter(p.rc)
     rows = [
-        far_parts.coefficients(part, p.split, p.c, xi, kappa)[: p.radial_degree + 1] * p.rc ** -(1.0 + part.power)
+        far_parts.coefficients(part, p.split, p.c, xi, parameter)[: p.radial_degree + 1] * p.rc ** -(1.0 + part.power)
         for part in p.kernel.far
     ]
     return np.ascontiguousarray(series.powers(np.array(rows)), dtype=p.dtype)

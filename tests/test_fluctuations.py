@@ -1,0 +1,102 @@
+"""Square roots of sums as matrices: of every method, in every shape of a call, and the covariance of their noise."""
+
+import numpy as np
+import pytest
+
+import parki
+
+TOLERANCE = 1e-5
+
+
+def plans():
+    """Return the names of methods and functions that plan the mobility of spheres at points."""
+    free = {"radius": 0.05, "tolerance": 1e-7}
+    return {
+        "ewald": lambda x, **more: parki.ewald.plan("rpy", x, x, box=(1, 1, 1), **free | more),
+        "ewald, free": lambda x, **more: parki.ewald.plan("rpy", x, x, periodicity=0, **free | more),
+        "treecode": lambda x, **more: parki.treecode.plan("rpy", x, x, **free | more),
+        "fmm": lambda x, **more: parki.fmm.plan("rpy", x, x, **free | more),
+        "direct": lambda x, **more: parki.direct.plan("rpy", x, x, radius=0.05, **more),
+    }
+
+
+def dense(plan, n):
+    """Return the matrix of a plan, symmetric."""
+    columns = np.stack([plan(e.reshape(3, n)).ravel() for e in np.eye(3 * n)], axis=1)
+    return 0.5 * (columns + columns.T)
+
+
+def root(matrix):
+    values, vectors = np.linalg.eigh(matrix)
+    assert values[0] > 0
+    return (vectors * np.sqrt(values)) @ vectors.T
+
+
+@pytest.mark.parametrize("name", plans())
+def test_roots_are_those_of_the_dense_matrix(name, rng):
+    x = rng.random((3, 60))
+    plan = plans()[name](x)
+    exact, z = root(dense(plan, 60)), rng.standard_normal((3, 60))
+    for tolerance in (1e-2, TOLERANCE):
+        y = plan.sqrt(z, tolerance=tolerance)
+        assert y.shape == z.shape
+        assert np.linalg.norm(y.ravel() - exact @ z.ravel()) <= tolerance * np.linalg.norm(y)
+
+
+def test_several_vectors_and_layouts(rng):
+    x, z = rng.random((3, 50)), rng.standard_normal((4, 3, 50))
+    plan = plans()["ewald"](x)
+    y = plan.sqrt(z, tolerance=1e-8)
+    assert y.shape == z.shape
+    for one, vector in zip(y, z, strict=True):
+        np.testing.assert_allclose(plan.sqrt(vector, tolerance=1e-8), one, atol=1e-6)
+    rows = plans()["ewald"](np.ascontiguousarray(x.T), layout="nd")
+    for a, b in ((z, y), (z[0], y[0])):
+        found = rows.sqrt(np.ascontiguousarray(a.swapaxes(-1, -2)), tolerance=1e-8)
+        np.testing.assert_allclose(found.swapaxes(-1, -2), b, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [("gaussian", {"width": 0.2}), ("regularised_coulomb", {"epsilon": 0.1})])
+def test_scalar_kernels(kernel, rng):
+    (name, parameters), x, z = kernel, rng.random((3, 40)), rng.standard_normal((2, 40))
+    plan = parki.direct.plan(name, x, x, **parameters)
+    y = plan.sqrt(z, tolerance=1e-6)
+    twice = plan.sqrt(y, tolerance=1e-6)
+    np.testing.assert_allclose(twice, plan(z), atol=1e-5 * np.abs(plan(z)).max())
+
+
+def test_single_precision(rng):
+    x, z = rng.random((3, 50)).astype("f4"), rng.standard_normal((3, 50)).astype("f4")
+    y = plans()["ewald"](x, tolerance=1e-4).sqrt(z)
+    exact = plans()["ewald"](x.astype("f8")).sqrt(z.astype("f8"))
+    assert y.dtype == np.float32
+    assert np.linalg.norm(y - exact) < 3e-4 * np.linalg.norm(exact)
+
+
+def test_the_covariance_of_noise(rng):
+    """Compare the mean of products of samples with the mobility, to the error of sampling."""
+    n, samples = 6, 4000
+    x = rng.random((3, n))
+    plan = plans()["ewald, free"](x, radius=0.15)
+    y = plan.sqrt(rng.standard_normal((samples, 3, n)), tolerance=1e-6).reshape(samples, -1)
+    matrix = dense(plan, n)
+    covariance, spread = y.T @ y / samples, np.sqrt(np.outer(np.diag(matrix), np.diag(matrix)) + matrix**2)
+    deviation = (covariance - matrix) * np.sqrt(samples) / spread
+    assert np.abs(deviation).max() < 4.5
+    assert 0.8 < np.sqrt(np.mean(deviation**2)) < 1.2
+
+
+def test_refusals(rng):
+    x, z = rng.random((3, 20)), rng.standard_normal((3, 20))
+    with pytest.raises(ValueError, match="the kernel is stokes_sl; expected one of a positive matrix, such as 'rpy'"):
+        parki.ewald.plan("stokes_sl", x, x, box=(1, 1, 1)).sqrt(z)
+    with pytest.raises(ValueError, match="this plan has targets apart from its sources"):
+        parki.direct.plan("rpy", x[:, :5], x, radius=0.1).sqrt(z)
+    with pytest.raises(ValueError, match="periodicity is 2, where the flow of a net force grows"):
+        plans()["ewald"](x, periodicity=2).sqrt(z)
+    with pytest.raises(ValueError, match="tolerance is 2; expected a number between 0 and 1"):
+        plans()["direct"](x).sqrt(z, tolerance=2)
+    with pytest.raises(ValueError, match=r"density has shape \(2, 20\)"):
+        plans()["direct"](x).sqrt(z[:2])
+    with pytest.raises(NotImplementedError, match="of one process, and of all pairs"):
+        parki.direct.plan("rpy", x, x, radius=0.1, exclude=np.array([[0], [1]])).sqrt(z)
