@@ -10,8 +10,20 @@ from parki import lanczos
 from parki.arrays import AnyArray
 from parki.checks import check_share
 from parki.energies import Energetic
+from parki.pairs import Pair
 
+#: Pair functions, and slots of radial ones, whose Fourier transform is nowhere negative, with a value at r = 0.
+POSITIVE = {
+    "pair/rpy", "pair/regularised_stokeslet", "radial/gaussian", "radial/inverse_quadratic",
+    "radial/regularised_coulomb", "radial/regularised_yukawa",
+}  # fmt: skip
 MOST_PRODUCTS = 200  # with the matrix, for a square root
+
+
+def positive(pair: Pair) -> bool:
+    """Tell whether the matrix of any points that are targets and sources is known to be positive definite."""
+    radial = dict(pair.slots).get("radial") if pair.pair == "pair/radial" and pair.result == 1 else None
+    return pair.pair in POSITIVE or radial in POSITIVE
 
 
 class Fluctuating(Energetic):
@@ -72,7 +84,7 @@ class Fluctuating(Energetic):
 
     def _check_root(self) -> None:
         """Raise unless the matrix of the sum is known to be positive."""
-        if not self.kernel.positive:
+        if not positive(self.kernel):
             raise ValueError(f"the kernel is {self.kernel}; expected one of a positive matrix, such as 'rpy'.")
         if not self.problem.same:
             raise ValueError(

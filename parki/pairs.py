@@ -170,12 +170,6 @@ class Pair:
         return self.pair not in _ONE_WAY and self.dens == self.result and self.ours
 
     @property
-    def positive(self) -> bool:
-        """Tell whether the matrix of any points that are targets and sources is known to be positive definite."""
-        radial = dict(self.slots).get("radial") if self.pair == "pair/radial" and self.result == 1 else None
-        return self.pair in _POSITIVE or radial in _POSITIVE
-
-    @property
     def hints(self) -> tuple[str, ...]:
         """Return hints to compilers on loops over this pair, see `parki.engine.kernel`.
 
@@ -321,11 +315,6 @@ for _alias, _named in (("coulomb", LAPLACE), ("stokeslet", STOKES_SL), ("stressl
     PAIRS[_alias] = replace(_named, alias=_alias)
 
 _ONE_WAY = {"pair/stresslet", "pair/stokes_comb"}
-#: Kernels whose Fourier transform is nowhere negative, and which have a value at r = 0.
-_POSITIVE = {
-    "pair/rpy", "pair/regularised_stokeslet", "radial/gaussian", "radial/inverse_quadratic",
-    "radial/regularised_coulomb", "radial/regularised_yukawa",
-}  # fmt: skip
 _RADIAL = {"pair/laplace": "radial/coulomb", "pair/yukawa": "radial/yukawa", "pair/radial": "radial/coulomb"}
 _LINEAR = {STOKES_DL.pair: ("TENSOR",), STOKES_COMB.pair: ("FORCE", "TENSOR")}  # parts of a flow
 

@@ -23,8 +23,9 @@ def kifmm(kernel, **given):
     return parki.fmm.plan(kernel, NOWHERE, NOWHERE, tolerance=1e-4, **given)
 
 
-def ewald(kernel, periodicity, kappa):
-    return parki.ewald.plan(kernel, NOWHERE, NOWHERE, box=(1, 1, 1), periodicity=periodicity, kappa=kappa)
+def ewald(kernel, periodicity, parameters):
+    parameters = {name: value for name, value in parameters.items() if name in ("kappa", "radius")}
+    return parki.ewald.plan(kernel, NOWHERE, NOWHERE, box=(1, 1, 1), periodicity=periodicity, **parameters)
 
 
 def takes(call, *arguments, **given):
@@ -61,7 +62,7 @@ def test_the_row_of_a_kernel(name):
     pair, row = PAIRS[name], dict(zip(HEAD, rows()[name], strict=True))
     given = {parameter: VALUES[parameter] for parameter in pair.names if parameter in VALUES}
     assert row["parameters"] == ", ".join(f"`{parameter}`" for parameter in pair.names)
-    periodic = ", ".join(str(count) for count in range(4) if takes(ewald, name, count, given.get("kappa")))
+    periodic = ", ".join(str(count) for count in range(4) if takes(ewald, name, count, given))
     assert row["Ewald"] == {"": "no", "0, 1, 2, 3": "0–3"}.get(periodic, periodic)
     assert row["trees"] == "yes"
     assert all(takes(call, name, **given) for call in TREES)

@@ -13,6 +13,7 @@ from parki.direct import direct_sum
 from parki.ewald import kernels
 from parki.ewald.stages import reference_kernels
 from parki.pairs import PAIRS, Pair
+from tests.ewald import sums
 
 #: φ(r) of the radial kernels, and their values at r = 0.
 PHI = {
@@ -212,9 +213,8 @@ def test_kernels_of_ewald_sums_are_the_same_pairs(name):
     assert isinstance(kernel, Pair)
     for field in dataclasses.fields(Pair):
         assert getattr(kernel, field.name) == getattr(PAIRS[name], field.name)
-    assert pairs.find(kernel, kappa=2.0 if kernel.names else None) == kernels.find(
-        name, kappa=2.0 if kernel.names else None
-    )
+    parameters = sums.PARAMETERS.get(name, {})
+    assert pairs.find(kernel, **parameters) == kernels.find(name, **parameters)
 
 
 def test_numbers_of_a_source():

@@ -29,8 +29,8 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
         a = half * (8.0 / 3.0 - 1.5 * (half * (r2 * w)))
         b = 0.5 * (half * half) * w
     if SCREENED:
-        a -= far[0] + r2 * far[1]
         b += far[1]
+        a -= far[0] + r2 * far[1]
     g: real = b * (dx * s[0] + dy * s[1] + dz * s[2])
     u[0] += a * s[0] + g * dx
     u[1] += a * s[1] + g * dy

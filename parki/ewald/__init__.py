@@ -4,8 +4,7 @@ from parki.error import CancellationWarning, NetDensityWarning, PrecisionWarning
 from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.stokes import stokes_comb, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
-from parki.ewald.suspensions import rotlet, rpy
+from parki.ewald.stokes import rotlet, rpy, stokes_comb, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
 from parki.plan import Plan
 
 __all__ = [

@@ -95,12 +95,12 @@ def place(options: EwaldOptions, kernel: Kernel, names: tuple[str, ...], trg: Ar
 
 def _check_separation(kernel: Kernel, options: EwaldOptions, place: Geometry) -> None:
     """Raise unless the cutoff reaches all pairs that have another formula than pairs further apart."""
-    apart, most = kernel.separation(), place.outer(most_cutoff(place.box, place.periodicity))
-    if place.periodicity and apart > most:
+    separation, longest = kernel.separation(), place.outer(most_cutoff(place.box, place.periodicity))
+    if place.periodicity and separation > longest:
         name, value = kernel.names[0], kernel.parameters[0]
-        raise ValueError(f"{name} is {value:g}; expected at most {most / kernel.core[0]:g}, for the periodic sides.")
-    if options.rc is not None and options.rc < min(apart, most):
-        raise ValueError(f"rc is {options.rc:g}; expected at least {apart:g}, up to which pairs of {kernel} differ.")
+        raise ValueError(f"{name} is {value:g}; expected at most {longest / kernel.core[0]:g}, for the periodic sides.")
+    if options.rc is not None and options.rc < min(separation, longest):
+        raise ValueError(f"rc is {options.rc:g}; expected at least {separation:g}, for near pairs of {kernel}.")
 
 
 def _check_resolved(tolerance: float, side: float, power: int, names: tuple[str, ...], trg: Array, src: Array) -> None:

@@ -171,7 +171,18 @@ class Kernel(Pair):
         return all(layer.steep for layer in self.layers)
 
     def parameter(self, unit: float = 1.0) -> float:
-        """Return the first parameter for lengths over `unit`, which the profile depends on; 0 for kernels without."""
+        """Return the first parameter, which the profile depends on; 0 for kernels without.
+
+        Parameters
+        ----------
+        unit : float, default 1.0
+            Length that the parameter is measured in.
+
+        Returns
+        -------
+        float
+            The parameter: κ times the unit, or a radius over the unit.
+        """
         if not self.parameters:
             return 0.0
         power = -1 if self.law is None else self.law.parameters[0]
@@ -182,9 +193,19 @@ class Kernel(Pair):
         return self.spectrum.profile(split, k, self.parameter())
 
     def growth(self, k2: ArrayLike) -> NDArray:
-        """Return the factor of the modes beside those of the split, at least 1, at squares of wave numbers.
+        """Return the factor of the modes beside those of the split, at least 1.
 
         The near field, where it decays at some rate, has the factor at minus the square of the rate.
+
+        Parameters
+        ----------
+        k2 : array
+            Squares of wave numbers.
+
+        Returns
+        -------
+        array
+            The factors.
         """
         factor = self.spectrum.factor
         return np.maximum(1.0, factor(k2, self.parameter())) if factor else np.ones(np.shape(k2))

@@ -153,11 +153,11 @@ def _shares(kernel: Kernel, regular: float) -> list[float]:
     return [share ** (1.0 - regular) * aim**regular for share, aim in zip(random, kernel.crystal, strict=True)]
 
 
-def _cutoffs(domain: Domain, n_sources: int, least: float) -> NDArray[np.float64]:
-    """Return the cutoffs to try, from 4 sources in rc³, but not less than `least`, to the longest."""
+def _cutoffs(domain: Domain, n_sources: int, shortest: float) -> NDArray[np.float64]:
+    """Return the cutoffs to try, from 4 sources in rc³, but not less than `shortest`, to the longest."""
     upper = params.most_cutoff(domain.box, domain.periodicity)
     count = max(1, n_sources) * min(max((1.0, *domain.crowding)), _MOST_CROWDED)
-    lower = min(upper, max(least, (4.0 * float(np.prod(domain.box)) / count) ** (1 / 3)))
+    lower = min(upper, max(shortest, (4.0 * float(np.prod(domain.box)) / count) ** (1 / 3)))
     return np.geomspace(lower, upper, 1 + int(16 * np.log(upper / lower)))
 
 

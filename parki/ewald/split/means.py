@@ -108,15 +108,15 @@ def near_stokes(split: Split, rc: float) -> float:
 
 def near_spheres(split: Split, rc: float, radius: float) -> float:
     """Return ∫ K_near dV of a component of the flow of spheres over the ball of radius `rc`, as `near_stokes`."""
-    touching, beyond = 2 * radius, rc - 2 * radius
-    (inner, weights), (outer, _) = _radii(touching), _radii(beyond)
-    r = np.concatenate([inner, touching + outer])
-    weights = 0.5 * np.concatenate([touching * weights, beyond * weights])
-    apart = 1 / r + (2 / 3) * radius**2 / r**3, 1 / r**3 - 2 * radius**2 / r**5
-    overlapping = (4 / 3 - 0.375 * r / radius) / radius, 0.125 / (radius**2 * r)
-    along, across = np.where(r > touching, apart, overlapping)
+    contact, rest = 2 * radius, rc - 2 * radius
+    (inner, weights), (outer, _) = _radii(contact), _radii(rest)
+    r = np.concatenate([inner, contact + outer])
+    weights = 0.5 * np.concatenate([contact * weights, rest * weights])
+    separate_pair = 1 / r + (2 / 3) * radius**2 / r**3, 1 / r**3 - 2 * radius**2 / r**5
+    overlap_pair = (4 / 3 - 0.375 * r / radius) / radius, 0.125 / (radius**2 * r)
+    a, b = np.where(r > contact, separate_pair, overlap_pair)
     d, e = (far_parts.values(part, split, r, radius) for part in (D_SPHERES, E_SPHERES))
-    mean = along - d - r**2 * e + (across + e) * r**2 / 3
+    mean = a - d - r**2 * e + (b + e) * r**2 / 3
     return float(4 * np.pi * np.sum(weights * r**2 * mean))
 
 

@@ -164,7 +164,7 @@ def rate(split: str, c: ArrayLike, rc: ArrayLike, xi: ArrayLike) -> NDArray[np.f
 
     Arguments are c, rc, and ξ rc.
     """
-    return (0.175 * np.square(c) if split == "prolate" else 2.0 * np.square(xi)) / rc
+    return (0.185 * np.square(c) if split == "prolate" else 2.0 * np.square(xi)) / rc
 
 
 def phi_spheres(split: Split, k: ArrayLike, radius: float) -> NDArray[np.float64]:

@@ -1,0 +1,89 @@
+"""Mobilities of spheres in boxes: symmetric and positive, sedimenting lattices, and the near field of their split."""
+
+import numpy as np
+import pytest
+
+import parki
+from parki.ewald.kernels import KERNELS, find
+from parki.ewald.split import far_parts, profiles
+from tests.ewald import sums
+
+BOX = (1.0, 1.2, 0.9)
+
+
+def matrix(plan, n):
+    """Return the mobility of n spheres, all columns in a few calls."""
+    unit = np.eye(3 * n).reshape(-1, 3, n)
+    return np.concatenate([plan(part).reshape(len(part), -1) for part in np.array_split(unit, 12)]).T
+
+
+@pytest.mark.parametrize("periodicity", range(4))
+def test_mobilities_are_symmetric_and_positive(periodicity, rng):
+    """Spheres overlap, and some touch; with one or two periodic directions only forces without a sum have no mode."""
+    n, a = 200, 0.05
+    x = np.array(BOX)[:, None] * rng.random((3, n))
+    turns = rng.standard_normal((3, n // 4))
+    x[:, : n // 4] = x[:, n // 4 : n // 2] + 2 * a * turns / np.linalg.norm(turns, axis=0)
+    free = np.array([axis >= periodicity for axis in range(3)])[:, None]
+    x = np.where(free, np.clip(x, 0, np.array(BOX)[:, None]), x)
+    plan = parki.ewald.plan("rpy", x, x, radius=a, box=BOX, periodicity=periodicity, tolerance=1e-6)
+    mobility = matrix(plan, n)
+    assert np.abs(mobility - mobility.T).max() <= 1e-6 * np.abs(mobility).max()
+    if periodicity in (1, 2):
+        across = np.eye(3 * n) - np.kron(np.eye(3), np.full((n, n), 1 / n))
+        mobility = across @ mobility @ across
+    values = np.linalg.eigvalsh(0.5 * (mobility + mobility.T))
+    assert values[0 if periodicity in (0, 3) else 3] > 0
+    assert values[0] > -1e-6 * values[-1]
+
+
+@pytest.mark.parametrize("phi", [1e-4, 1e-2, 0.1, 0.4])
+def test_a_simple_cubic_lattice_sediments_by_the_series_of_hasimoto(phi):
+    """The series of the tensor ends with φ: sums of its images are those of point forces and of their Laplacian."""
+    a = (3 * phi / (4 * np.pi)) ** (1 / 3)
+    x, f = np.full((3, 1), 0.3), np.array([[0.0], [1.0], [0.0]])
+    found = parki.ewald.rpy(x, x, f, a, box=(1, 1, 1), tolerance=1e-9)[1, 0] * 0.75 * a
+    assert found == pytest.approx(1 - 2.8372974794806 * a + phi, rel=1e-8)
+
+
+def test_the_flow_of_torques_is_the_curl_of_potentials(rng):
+    x, t = rng.random((3, 30)), rng.standard_normal((3, 30))
+    slopes = np.array([sums.periodic("laplace_grad", x, x, row) for row in t])  # of t_k, along j
+    curl = np.array([slopes[2, 1] - slopes[1, 2], slopes[0, 2] - slopes[2, 0], slopes[1, 0] - slopes[0, 1]])
+    found = parki.ewald.rotlet(x, x, t, box=(1, 1, 1), tolerance=1e-9)
+    assert np.linalg.norm(found - curl) <= 1e-9 * np.linalg.norm(curl)
+
+
+def tail(split, radius, rc):
+    """Return the RMS of the near field of spheres from rc to 2 rc, over that of points."""
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    r, weights = rc * (1.5 + 0.5 * nodes), weights * (1.5 + 0.5 * nodes) ** 2
+    sizes = []
+    for a, parts in ((0.0, KERNELS["stokes_sl"].far), (radius, KERNELS["rpy"].far)):
+        d, e = (far_parts.values(part, split, r, a) for part in parts)
+        along = 1 / r + 2 / 3 * a**2 / r**3 - d - r**2 * e
+        both = along + r**2 * (1 / r**3 - 2 * a**2 / r**5 + e)
+        sizes.append(np.sqrt(weights @ (2 * along**2 + both**2)))
+    return sizes[1] / sizes[0]
+
+
+@pytest.mark.parametrize("c", [8.0, 12.0, 18.0, 26.0, 34.0])
+@pytest.mark.parametrize("ratio", [0.01, 0.05, 0.15, 0.4])
+def test_near_fields_grow_with_the_radius_as_predicted(c, ratio):
+    for name, split, xi in (("prolate", profiles.Prolate(c, c), 0.0),
+                            ("gaussian", profiles.Gaussian(np.sqrt(c / 2), 4 * c), np.sqrt(c / 2))):  # fmt: skip
+        kernel = find("rpy", radius=ratio)
+        predicted = float(kernel.growth(-(profiles.rate(name, c, 1.0, xi) ** 2)))
+        assert 0.85 * tail(split, ratio, 1.0) <= predicted <= 4 * tail(split, ratio, 1.0)
+
+
+def test_refusals(rng):
+    x, f = rng.random((3, 10)), rng.standard_normal((3, 10))
+    with pytest.raises(ValueError, match=r"radius is 0.6; expected at most 0.5, for the periodic sides"):
+        parki.ewald.rpy(x, x, f, 0.6, box=(1, 1, 1))
+    with pytest.raises(ValueError, match=r"rc is 0.15; expected at least 0.2, for near pairs of rpy"):
+        parki.ewald.rpy(x, x, f, 0.1, box=(1, 1, 1), rc=0.15)
+    with pytest.raises(ValueError, match="radius is missing; rpy expects a positive number"):
+        parki.ewald.plan("rpy", x, x, box=(1, 1, 1))
+    with pytest.raises(ValueError, match="radius was given, but laplace takes no parameters"):
+        parki.ewald.plan("laplace", x, x, box=(1, 1, 1), radius=0.1)
