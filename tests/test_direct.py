@@ -12,8 +12,10 @@ from tests import own_pairs
 #: Numbers of components of the densities and of the results.
 KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
 KERNELS |= {"stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6, "stokes_pressure": 3, "stokes_grad": 3}
+KERNELS |= {"rotlet": 3, "rpy": 3}
 RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # 3 for others
-KAPPA = {"yukawa": {"kappa": 0.7}}
+RADIUS = 0.3
+PARAMETERS = {"yukawa": {"kappa": 0.7}, "rpy": {"radius": RADIUS}}
 WITH_NORMALS = ("stokes_dl", "stokes_comb")
 
 
@@ -36,6 +38,13 @@ def formula(kernel, x, y, dens, normals=None):
         along = np.einsum("kmn,kn->mn", r, dens)
         u += np.einsum("ij,mn->ijm", np.eye(3), w**3 * along) - 3 * np.einsum("imn,jmn,mn->ijm", r, r, w**5 * along)
         return u.reshape(9, -1)
+    if kernel == "rotlet":
+        return np.sum(np.cross(dens[:, None, :], r, axis=0) * w**3, axis=2)
+    if kernel == "rpy":
+        overlap = r2 < (2 * RADIUS) ** 2
+        a = np.where(overlap, (4 / 3 - 0.375 * np.sqrt(r2) / RADIUS) / RADIUS, w + 2 / 3 * RADIUS**2 * w**3)
+        b = np.where(overlap, w / (8 * RADIUS**2), w**3 - 2 * RADIUS**2 * w**5)
+        return dens @ a.T + np.einsum("cij,ij->ci", r, b * np.einsum("cij,cj->ij", r, dens))
     u = np.zeros((3, x.shape[1]))
     if kernel != "stokes_dl":
         f = dens[:3]
@@ -67,7 +76,7 @@ def test_formulas(kernel, dtype, bound, rng):
     components = RESULT.get(kernel, 3)
     for nt, ns in ((1, 1), (1, 40), (130, 3), (259, 77)):
         given = problem(kernel, rng, nt, ns, dtype)
-        u = direct_sum(kernel, *given, **KAPPA.get(kernel, {}))
+        u = direct_sum(kernel, *given, **PARAMETERS.get(kernel, {}))
         assert u.dtype == dtype
         assert u.shape == ((nt,) if components == 1 else (components, nt))
         assert error(u, formula(kernel, *given)) < bound
@@ -106,10 +115,12 @@ def test_a_pair_of_ones_own(rng, tmp_path):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_nothing_to_sum(kernel, rng):
     x, y, *strengths = problem(kernel, rng, 4, 5)
-    rest = KAPPA.get(kernel, {})
+    rest = PARAMETERS.get(kernel, {})
     assert direct_sum(kernel, x[:, :0], y, *strengths, **rest).shape[-1] == 0
     np.testing.assert_array_equal(direct_sum(kernel, x, y[:, :0], *(s[..., :0] for s in strengths), **rest), 0)
-    np.testing.assert_array_equal(direct_sum(kernel, y[:, :1], y[:, :1], *(s[..., :1] for s in strengths), **rest), 0)
+    one = [s[..., :1] for s in strengths]
+    alone = 4 / (3 * RADIUS) * one[0] if kernel == "rpy" else 0  # a sphere moves by itself
+    np.testing.assert_allclose(direct_sum(kernel, y[:, :1], y[:, :1], *one, **rest), alone, rtol=1e-15)
 
 
 def test_the_result_depends_on_neither_threads_nor_space(rng):

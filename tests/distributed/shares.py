@@ -11,7 +11,7 @@ from parki.ewald import kernels
 
 CELL = [[1.0, 0.0, 0.0], [0.3, 1.0, 0.0], [0.2, 0.1, 0.9]]
 BOX = (1.0, 1.3, 0.8)
-KAPPA = 3.0
+PARAMETERS = {"yukawa": {"kappa": 3.0}, "rpy": {"radius": 0.05}}
 
 
 def cuts(n, ranks, seed=0):
@@ -41,7 +41,7 @@ class Case:
 
     def __post_init__(self):
         rng = np.random.default_rng(self.seed)
-        found = kernels.find(self.kernel, kappa=KAPPA if self.kernel == "yukawa" else None)
+        found = kernels.find(self.kernel, **PARAMETERS.get(self.kernel, {}))
         cell = np.diag(self.box) if np.ndim(self.box) == 1 else np.array(self.box)
 
         def points():
@@ -55,7 +55,7 @@ class Case:
 
     def plan(self, targets, sources, **more):
         keywords = {"box": self.box, "periodicity": self.periodicity, "tolerance": 1e-6} | self.options
-        keywords |= ({"kappa": KAPPA} if self.kernel == "yukawa" else {}) | more
+        keywords |= PARAMETERS.get(self.kernel, {}) | more
         return parki.ewald.plan(self.kernel, targets, sources, **keywords)
 
     def alone(self):
