@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from parki.arrays import Array
 
@@ -52,22 +53,21 @@ def square_root(product: Product, z: Array, tolerance: float, most: int, xp: Any
     ----------
     Chow and Saad, SIAM J. Sci. Comput. 36 (2014); Ando, Chow, Saad and Skolnick, J. Chem. Phys. 137 (2012).
     """
+    with threadpool_limits(1, "blas"):  # whose threads would take cores from those of the product
+        return _iterated(product, z, tolerance, most, xp)
+
+
+def _iterated(product: Product, z: Array, tolerance: float, most: int, xp: Any) -> Root:
+    """Return the product of M^½ with vectors, as `square_root`."""
     rounding = float(np.finfo(z.dtype).eps)
     block, start = _orthonormal(z, 0.0, xp)
     if not len(start):
         return Root(xp.zeros_like(z), 0, 0.0)
-    basis, diagonal, below = [block], [], []
+    basis, diagonal, below = _Basis(block, xp), [], []
     history, error = [], np.inf
     while len(diagonal) < most:
-        w = product(basis[-1])
-        if len(basis) > 1:
-            w = w - basis[-2] @ xp.asarray(below[-1].T, z.dtype)
-        a = basis[-1].T @ w
-        w = w - basis[-1] @ a
+        w, a = basis.orthogonal(product(block))
         diagonal.append(0.5 * _host(a + a.T))
-        for _ in range(2):  # orthogonal to all blocks: rounding would let copies of eigenvectors return
-            for v in basis:
-                w = w - v @ (v.T @ w)
         coefficients, scale = _root_of(_tridiagonal(diagonal, below), start, rounding)
         history.append(coefficients)
         error = _remaining(history)
@@ -78,13 +78,44 @@ def square_root(product: Product, z: Array, tolerance: float, most: int, xp: Any
             error = rounding
             break
         below.append(step)
-        basis.append(block)
+        basis.add(block)
     if not error <= max(tolerance, 8 * rounding):
         text = f"{len(diagonal)} products give a relative error of {error:.1e}; expected {tolerance:g}"
         raise ArithmeticError(f"the square root converges slowly: {text}. Overlapping particles may be the reason.")
-    ends = np.cumsum([v.shape[1] for v in basis])[:-1]
-    parts = (v @ xp.asarray(rows, z.dtype) for v, rows in zip(basis, np.split(coefficients, ends), strict=True))
-    return Root(sum(parts), len(diagonal), float(error))
+    return Root(basis.vectors[: len(coefficients)].T @ xp.asarray(coefficients, z.dtype), len(diagonal), float(error))
+
+
+class _Basis:
+    """Orthonormal vectors, the rows of one array."""
+
+    def __init__(self, block: Array, xp: Any) -> None:
+        self._xp, self._rows, self._last = xp, xp.empty((0, len(block)), block.dtype), 0
+        self._count = 0
+        self.add(block)
+
+    @property
+    def vectors(self) -> Array:
+        """Return all vectors, one a row."""
+        return self._rows[: self._count]
+
+    def add(self, block: Array) -> None:
+        """Append the columns of a block."""
+        self._last, end = self._count, self._count + block.shape[1]
+        if end > len(self._rows):
+            rows = self._xp.empty((2 * end, len(block)), block.dtype)
+            rows[: self._count] = self.vectors
+            self._rows = rows
+        self._rows[self._last : end] = block.T
+        self._count = end
+
+    def orthogonal(self, w: Array) -> tuple[Array, Array]:
+        """Return vectors (n, k) without their parts along the basis, and their coefficients in the last block.
+
+        Rounding would else let copies of eigenvectors return.
+        """
+        first = self.vectors @ w
+        w = w - self.vectors.T @ first
+        return w - self.vectors.T @ (self.vectors @ w), first[self._last :]
 
 
 def _orthonormal(w: Array, least: float, xp: Any) -> tuple[Array, NDArray[np.float64]]:
