@@ -115,10 +115,7 @@ class Energetic(Excluding):
     def energy_terms(self, density: AnyArray, *, stress: bool = False) -> EnergyTerms:
         """Return the results of `energy_forces` and the potential, components first, in the sum's own memory."""
         check_flag("stress", stress)
-        if not self.problem.same:
-            raise ValueError(
-                "this plan has targets apart from its sources; expected a plan whose targets are its sources."
-            )
+        self._check_same()
         if stress and self.comm is not None:
             raise NotImplementedError("stress is of one process; expected a plan without comm.")
         if self.kernel.dens != 1 or self.method.gradient == "only":
@@ -131,6 +128,13 @@ class Energetic(Excluding):
                 key, lambda: type(self)(*self.method.with_gradient(self.full(), stress), exclusions=self.exclusions)
             )
         return plan._energies(density, stress)
+
+    def _check_same(self) -> None:
+        """Raise unless the targets are the sources."""
+        if not self.problem.same:
+            raise ValueError(
+                "this plan has targets apart from its sources; expected a plan whose targets are its sources."
+            )
 
     def _inspect(self, density: AnyArray) -> None:
         """Warn of a density whose sum follows a convention, as a call does; plans that serve this one do not warn."""

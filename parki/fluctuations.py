@@ -86,10 +86,7 @@ class Fluctuating(Energetic):
         """Raise unless the matrix of the sum is known to be positive."""
         if not positive(self.kernel):
             raise ValueError(f"the kernel is {self.kernel}; expected one of a positive matrix, such as 'rpy'.")
-        if not self.problem.same:
-            raise ValueError(
-                "this plan has targets apart from its sources; expected a plan whose targets are its sources."
-            )
+        self._check_same()
         cell = self.problem.cell
         count = 3 if cell is None else int(np.isfinite(cell.sides).sum())
         if count in (1, 2):

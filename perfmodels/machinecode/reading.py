@@ -16,7 +16,7 @@ OPERATIONS = {"fma": 1.0, "add": 1.0, "mul": 1.0} | FUNCTIONS
 
 @dataclass(frozen=True)
 class HotLoop:
-    """The loop of a workunit with most arithmetic in a turn, among those that most loops are around.
+    """Hold the loop of a workunit with most arithmetic in a turn, of the loops that are nested deepest.
 
     Attributes
     ----------

@@ -135,7 +135,7 @@ def of_ewald(kernel, machine):
     return sums.SumSteps(p, v, (1_000_000, 1_000_000, True), space).steps.units()
 
 
-# Double instructions, loads and stores of a turn, scratch apart, and registers, as read with clang 15 and 19.
+# Double instructions, loads and stores of a turn, scratch apart, and registers, as read with clang 19.
 BUDGETS = {
     "stokes_comb": {"p2p_list_2d": (122, 37, 5, 160), "p2g_tile": (66, 0, 18, 130), "g2p_tile": (36, 0, 16, 98)},
     "laplace": {"p2p_gm_1d": (30, 10, 0, 126), "p2g_tile": (36, 0, 10, 116)},

@@ -114,7 +114,7 @@ def _address(a: Any) -> int:
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """Arguments of a launch, the values of those that are fixed, and the names of those with even rows."""
+    """Hold arguments of a launch, values of the fixed ones, and names of the arrays with even rows."""
 
     args: dict[str, object]
     constants: dict[str, Any]

@@ -228,7 +228,7 @@ def _tiles(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh,
     turns = loop_counts.tiles(s, grid, mesh.extent, tile, layers)
     text, rest = (_text(unit, t, v.lanes, kind) for t in (turns, replace(turns, of={**turns.of, "in_window": 0.0})))
     line, rows, along_z = tile["LINE"], tile["YT"], layers * tile["TZ"] * turns.of["z_in_window"]
-    share = 1.0 if kind == "host" else p2g.met(s.P, WARP, line, rows)  # of the lanes, in rows
+    share = 1.0 if kind == "host" else turns.of["in_window"]  # of the lanes, in rows
     fill = text.flops / (rest.flops + (text.flops - rest.flops) / share)
 
     def in_lanes(total: Mapping[str, float], remainder: Mapping[str, float], **parts: float) -> dict[str, float]:
