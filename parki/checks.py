@@ -38,6 +38,13 @@ def check_positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value!r}; expected a positive number.")
 
 
+def check_not_negative(name: str, value: Any) -> None:
+    """Raise ValueError for anything but a finite number that is not negative."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not 0 <= value < math.inf:
+        raise ValueError(f"{name} is {value!r}; expected a number that is not negative.")
+
+
 def check_flag(name: str, value: Any) -> None:
     """Raise ValueError for an option that is neither True nor False."""
     if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):

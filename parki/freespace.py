@@ -271,6 +271,9 @@ class FreeMethod:
         method = replace(self, kernel=pair, options=options, served=True)
         return method, method.of(y, y if problem.same else x, problem.on_gpu), None
 
+    def sampler(self, problem: FreeProblem, parameters: Any) -> None:
+        """Return None: free sums have no sampler of their own."""
+
     def serves_energies(self, problem: FreeProblem, stress: bool) -> bool:
         """Tell whether this sum gives energies and forces."""
         return self.gradient is True

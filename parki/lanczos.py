@@ -23,7 +23,9 @@ class Root(NamedTuple):
     error: float
 
 
-def square_root(product: Product, z: Array, tolerance: float, most: int, xp: Any = np) -> Root:
+def square_root(
+    product: Product, z: Array, tolerance: float, most: int, xp: Any = np, negative: float = 0.0
+) -> Root:  # fmt: skip
     """Return the product of M^½ with vectors.
 
     All vectors share one Krylov space.  The relative error is estimated from the changes a in the last quarter of the
@@ -41,11 +43,13 @@ def square_root(product: Product, z: Array, tolerance: float, most: int, xp: Any
         Products with M, at most.
     xp
         Module of the arrays.
+    negative
+        Share of the largest eigenvalue by which errors of the products may take others below zero.
 
     Raises
     ------
     ValueError
-        Where M has an eigenvalue below zero, beyond rounding.
+        Where M has an eigenvalue below zero, beyond rounding and this share.
     ArithmeticError
         Where the tolerance is not met by `most` products.
 
@@ -54,10 +58,10 @@ def square_root(product: Product, z: Array, tolerance: float, most: int, xp: Any
     Chow and Saad, SIAM J. Sci. Comput. 36 (2014); Ando, Chow, Saad and Skolnick, J. Chem. Phys. 137 (2012).
     """
     with threadpool_limits(1, "blas"):  # whose threads would take cores from those of the product
-        return _iterated(product, z, tolerance, most, xp)
+        return _iterated(product, z, tolerance, most, xp, negative)
 
 
-def _iterated(product: Product, z: Array, tolerance: float, most: int, xp: Any) -> Root:
+def _iterated(product: Product, z: Array, tolerance: float, most: int, xp: Any, negative: float) -> Root:
     """Return the product of M^½ with vectors, as `square_root`."""
     rounding = float(np.finfo(z.dtype).eps)
     block, start = _orthonormal(z, 0.0, xp)
@@ -68,7 +72,7 @@ def _iterated(product: Product, z: Array, tolerance: float, most: int, xp: Any) 
     while len(diagonal) < most:
         w, a = basis.orthogonal(product(block))
         diagonal.append(0.5 * _host(a + a.T))
-        coefficients, scale = _root_of(_tridiagonal(diagonal, below), start, rounding)
+        coefficients, scale = _root_of(_tridiagonal(diagonal, below), start, negative + 1e3 * rounding)
         history.append(coefficients)
         error = _remaining(history)
         if error <= tolerance:
@@ -146,10 +150,13 @@ def _tridiagonal(diagonal: list[NDArray], below: list[NDArray]) -> NDArray[np.fl
     return matrix
 
 
-def _root_of(matrix: NDArray, start: NDArray, rounding: float) -> tuple[NDArray[np.float64], float]:
-    """Return the product of a matrix's square root with a first block, and the matrix's largest eigenvalue."""
+def _root_of(matrix: NDArray, start: NDArray, negative: float) -> tuple[NDArray[np.float64], float]:
+    """Return the product of a matrix's square root with a first block, and the matrix's largest eigenvalue.
+
+    Eigenvalues between 0 and minus the largest one times `negative` count as 0.
+    """
     values, vectors = np.linalg.eigh(matrix)
-    if values[0] < -1e3 * rounding * values[-1]:
+    if values[0] < -negative * values[-1]:
         raise ValueError(
             f"the matrix has an eigenvalue of about {values[0]:.2g}; expected none below zero. A smaller tolerance of "
             "the plan leaves smaller errors in it."

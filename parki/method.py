@@ -207,6 +207,9 @@ class Method(Protocol):
     def with_gradient(self, problem: Problem, stress: bool) -> tuple[Method, Problem]:
         """Return the method and problem of the same sum with its gradient, and for the stress."""
 
+    def sampler(self, problem: Problem, parameters: Any) -> Any:
+        """Return an object that draws random results of the sum's matrix, None where Lanczos' method is to do so."""
+
     def outer(self, problem: Problem) -> Place:
         """Return the points in the caller's unit of length, and their cell."""
 

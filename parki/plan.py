@@ -93,7 +93,7 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
         method, watch = self.method, getattr(getattr(self, "walltime", None), "watch", None)
         self.structure: Structure | None = None
         self.sums: dict[int, Sum] = {}
-        self.energies = self._left_out = None
+        self.energies = self._left_out = self._sampler = None
         self._related: dict[Hashable, Plan[Any]] = {}
         self._last: tuple[Any, Any] | None = None
         self._take(problem)
@@ -307,6 +307,8 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
             complete = problem.sources is not None and problem.targets is not None
             if not (complete and self._left_out.move(self.method.outer(problem))):
                 self._left_out = None
+        if self._sampler:
+            self._sampler.move(problem)
         self.problem = problem.with_points(None, None)
         for relative in self._related.values():
             with relative._lock:
@@ -324,7 +326,7 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
             self._broken = self._retired = True
             if self.structure is not None:
                 self.method.retire(self.problem, self.chosen, self.structure, self.sums)
-            self.structure, self.sums, self.energies, self._left_out = None, {}, None, None
+            self.structure, self.sums, self.energies, self._left_out, self._sampler = None, {}, None, None, None
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.comm is not None:

@@ -45,6 +45,7 @@ class Queries:
     n_sources: int
     dtype: np.dtype[Any]
     _lock: RLock
+    _sampler: Any
     _last: tuple[Any, Any] | None
     _related: Mapping[Hashable, Queries]
 
@@ -220,7 +221,8 @@ class Queries:
         sizes: dict[int, int] = {}
         replays = deferred = 0
         arrays_kept = [*(self.structure.arrays if self.structure else ()), *self.problem.arrays]
-        for kernel_sum in (*self.sums.values(), *([] if self.energies is None else [self.energies])):
+        drawn = self._sampler.sums if self._sampler else []
+        for kernel_sum in (*self.sums.values(), *([] if self.energies is None else [self.energies]), *drawn):
             arrays_kept += kernel_sum.placed.arrays
             deferred += kernel_sum.placed.memory_of.unmade
             replays += sum(replay.nbytes for replay in kernel_sum.placed.replays)

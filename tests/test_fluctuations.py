@@ -100,3 +100,69 @@ def test_refusals(rng):
         plans()["direct"](x).sqrt(z[:2])
     with pytest.raises(NotImplementedError, match="of one process, and of all pairs"):
         parki.direct.plan("rpy", x, x, radius=0.1, exclude=np.array([[0], [1]])).sqrt(z)
+
+
+@pytest.mark.parametrize("name", plans())
+def test_noise_of_every_method_has_the_variance_of_the_mobility(name, rng):
+    x = rng.random((3, 10))
+    plan = plans()[name](x)
+    samples = plan.noise(rng=rng, count=1000)
+    np.testing.assert_allclose(
+        samples.var(axis=(0, 2)), np.diag(dense(plan, 10)).reshape(3, 10).mean(axis=1), rtol=0.08
+    )
+
+
+def test_a_brownian_step_is_flow_and_noise(rng):
+    x, f = rng.random((3, 30)), rng.standard_normal((3, 30))
+    plan = plans()["ewald"](x)
+    rate = 0.25 / (8 * np.pi * 2.0)
+    flow, noise = rate * plan(f), np.sqrt(2 * 0.3 * rate) * plan.noise(rng=5)
+    np.testing.assert_allclose(plan.brownian_step(f, 0.25, 0.3, rng=5, viscosity=2.0), flow + noise, rtol=1e-12)
+    np.testing.assert_array_equal(plan.brownian_step(None, 0.25, 0.3, rng=5, viscosity=2.0), noise)
+    np.testing.assert_array_equal(plan.brownian_step(f, 0.25, 0, viscosity=2.0), flow)
+    assert not plan.brownian_step(None, 0.25, 0).any()
+    assert plan.brownian_step(None, 0.25, 0).shape == (3, 30)
+
+
+@pytest.mark.parametrize("name", ["ewald", "direct"])
+def test_there_is_no_drift(name, rng):
+    """Check Σ ∂M_ij/∂x_j = 0, by differences of the sum itself with the points moved along each unit vector."""
+    n, step = 5, 1e-5
+    x = rng.random((3, n)) * 0.15  # some spheres overlap
+    make, total = plans()[name], np.zeros((3, n))
+    plan, size = make(x), 0.0
+    for column in np.eye(3 * n):
+        e, columns = column.reshape(3, n), []
+        for sign in (1, -1):
+            plan.move(x + sign * step * e)
+            columns.append(plan(e))
+        derivative = (columns[0] - columns[1]) / (2 * step)
+        total, size = total + derivative, max(size, np.abs(derivative).max())
+    assert np.abs(total).max() < 1e-3 * size
+
+
+def test_free_diffusion_of_one_sphere(rng):
+    """Compare the mean square displacement with 6Dt, D = kT/6πηa."""
+    x = np.zeros((3, 1))
+    plan, n = parki.direct.plan("rpy", x, x, radius=0.5), 20_000
+    steps = np.sqrt(2 * 0.7 * 0.1 / (8 * np.pi * 1.5)) * plan.noise(rng=rng, count=n)
+    diffusion = 0.7 / (6 * np.pi * 1.5 * 0.5)
+    assert abs((steps**2).sum(axis=1).mean() / (6 * diffusion * 0.1) - 1) < 0.03
+
+
+def test_refused_steps(rng):
+    x = rng.random((3, 20))
+    with pytest.raises(ValueError, match="the kernel is gaussian; expected 'rpy' or 'regularised_stokeslet'"):
+        parki.direct.plan("gaussian", x, x, width=0.1).brownian_step(None, 1.0, 1.0)
+    plan = plans()["direct"](x)
+    with pytest.raises(ValueError, match="dt is 0; expected a positive number"):
+        plan.brownian_step(None, 0, 1.0)
+    with pytest.raises(ValueError, match=r"kT is -1\.0; expected a number that is not negative"):
+        plan.brownian_step(None, 1.0, -1.0)
+    with pytest.raises(ValueError, match=r"viscosity is 0\.0; expected a positive number"):
+        plan.brownian_step(None, 1.0, 1.0, viscosity=0.0)
+    with pytest.raises(ValueError, match="count is 0; expected a positive whole number"):
+        plan.noise(count=0)
+    plan.retire()
+    with pytest.raises(RuntimeError, match="this plan was retired"):
+        plan.noise()

@@ -1,4 +1,4 @@
-"""Energies, forces and stresses by an Ewald sum's method, and sums without some pairs."""
+"""Energies, forces, stresses and random results by an Ewald sum's method, and sums without some pairs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from parki import exclusions, left_out, scaling
 from parki.arguments import Density
 from parki.arrays import Array
 from parki.engine import Space
-from parki.ewald import kernels
-from parki.ewald.choice import choose, measured
+from parki.ewald import kernels, sampling
+from parki.ewald.choice import choose, measured, variants
 from parki.ewald.choice.params import REACH
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions, quiet
 from parki.ewald.problem import EwaldProblem
 from parki.ewald.report import WallTime
+from parki.ewald.sampling import Sampler
+from parki.ewald.stages.points import Points
 from parki.ewald.stages.sums import SumSteps
 from parki.ewald.stages.virial import VirialStages
 from parki.method import Place
@@ -26,7 +28,7 @@ FEW = 1000  # particles below which a stress needs a tenth of the tolerance
 
 
 class Energies:
-    """Base class of `parki.ewald.method.Ewald` with the parts for energies, and for pairs that are left out."""
+    """Base class of `parki.ewald.method.Ewald`: the parts for energies, random results, and pairs that are left out."""
 
     kernel: Kernel
     options: EwaldOptions
@@ -36,6 +38,30 @@ class Energies:
     def _compiled(self, problem: EwaldProblem, choice: Any, rhs: int) -> SumSteps:
         """Return the steps of `rhs` right-hand sides at once, with compiled and verified workunits."""
         raise NotImplementedError
+
+    def ready(self, steps: SumSteps, choice: Any, rhs: int) -> SumSteps:
+        """Compile and verify the workunits of steps; return the steps."""
+        raise NotImplementedError
+
+    def times(self, problem: EwaldProblem, choice: Any) -> WallTime:
+        """Return a record of the times of all phases, set to zero."""
+        raise NotImplementedError
+
+    def sampler(self, problem: EwaldProblem, choice: Any) -> Sampler | None:
+        """Return the sampler of random results, None where near or far field is not known to be positive."""
+        p, options = sampling.parameters(choice.question), quiet(self.options, layout="dn")
+        if p is None:
+            return None
+        selection = variants.choose(self.space, problem.dtype.name, options, p, problem.n_targets)
+        choice = replace(choice, parameters=p, variants=selection)
+        points = Points(p, problem.sources, problem.sources, self.space, selection)
+        points.wrapped_from(max(problem.reach))
+
+        def ready(kind: type[SumSteps], rhs: int) -> SumSteps:
+            counts = problem.n_targets, problem.n_sources, True
+            return self.ready(kind(p, selection, counts, self.space, options, rhs, problem.geometry), choice, rhs)
+
+        return Sampler(p, points, ready, self.times(problem, choice))
 
     def outer(self, problem: EwaldProblem) -> Place:
         """Return the points in the caller's unit of length, and their cell."""

@@ -75,6 +75,8 @@ class Kernel(Pair):
         Quantities that targets take from the grid: its values, values and then derivatives, or derivatives alone.
     virial : bool, default False
         True if the near field has six more numbers behind the result, the virial of a target.
+    root : bool, default False
+        True if modes are multiplied by the square root of the far field's matrix, for noise.
     mean : callable, optional
         Function of `parki.ewald.split.means` that returns the constants (fields,) by which the first `fields`
         components of a net density are multiplied, for kernels whose result has a mean that periodic sums fix.
@@ -112,6 +114,7 @@ class Kernel(Pair):
     single: bool = False
     gather: str = "values"
     virial: bool = False
+    root: bool = False
     mean: Callable[[Surroundings], NDArray] | None = None
     net: Net | None = None
     crystal: tuple[float, float, float] = CRYSTAL
@@ -191,6 +194,34 @@ class Kernel(Pair):
     def profile(self, split: Split, k: ArrayLike) -> NDArray:
         """Return the factors of a split at the modes `k`."""
         return self.spectrum.profile(split, k, self.parameter())
+
+    def is_positive(self, split: Split, tolerance: float) -> bool:
+        """Tell whether near and far field are positive both, up to a relative error of the modes.
+
+        The transform of the near field is what the far field leaves of the kernel's own.
+
+        Parameters
+        ----------
+        split : Prolate or Gaussian
+            Profile of the split.
+        tolerance : float
+            The error.
+
+        Returns
+        -------
+        bool
+            False also for kernels whose transform is not known here.
+
+        References
+        ----------
+        Fiore, Balboa Usabiaga, Donev and Swan, J. Chem. Phys. 146 (2017) 124116.
+        """
+        if self.spectrum.form is None:
+            return False
+        k = np.linspace(0.0, split.kmax, 400)
+        far = self.profile(split, k)
+        near = self.spectrum.form(k**2, self.parameter()) - far
+        return bool((near >= -tolerance).all() and (far >= -tolerance).all())
 
     def growth(self, k2: ArrayLike) -> NDArray:
         """Return the factor of the modes beside those of the split, at least 1.

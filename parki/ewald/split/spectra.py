@@ -42,6 +42,9 @@ class Spectrum:
     factor
         Factor of the modes in `profile` beside the split's, a function of squares of wave numbers and the kernel's
         first parameter; None for 1.
+    form
+        Factor of the modes of the whole kernel beside the Green's function, as `factor`, for kernels whose transform
+        is positive; None for others.
     planar
         Field of a plane over −2π|z|.
     growing
@@ -55,6 +58,7 @@ class Spectrum:
     slope: Callable[[Values, float], Values] | None = None
     profile: Profile = profiles.phi
     factor: Callable[[Values, float], Values] | None = None
+    form: Callable[[Values, float], Values] | None = None
     planar: int = 1
     growing: bool = False
     screened: bool = False
@@ -83,6 +87,11 @@ def _biharmonic(k2: Values, kappa: float) -> Values:
 def _yukawa(k2: Values, kappa: float) -> Values:
     """Return 4π/(k² + κ²)."""
     return np.where(k2 > 0, 4 * np.pi / (k2 + kappa**2), 0.0)
+
+
+def _surfaces(k2: Values, radius: float) -> Values:
+    """Return (sin(ka)/ka)², the form factor of two spherical surfaces of radius a."""
+    return np.square(np.sinc(np.sqrt(k2) * radius / np.pi))
 
 
 def _split(k2: Values, R: float, small: float) -> tuple[Values, Values, Values]:
@@ -175,5 +184,5 @@ HARMONIC = Spectrum(_harmonic, (_harmonic0, _harmonic1, _harmonic2), _harmonic_s
 BIHARMONIC = Spectrum(
     _biharmonic, (_biharmonic0, _biharmonic1, _biharmonic2), profile=profiles.phi_stokes, planar=2, growing=True
 )  # fmt: skip
-SPHERES = replace(BIHARMONIC, profile=profiles.phi_spheres, factor=profiles.spheres)
+SPHERES = replace(BIHARMONIC, profile=profiles.phi_spheres, factor=profiles.spheres, form=_surfaces)
 YUKAWA = Spectrum(_yukawa, (_yukawa0, _yukawa1, _yukawa2), _yukawa_slope, profiles.phi_screened, screened=True)

@@ -39,6 +39,8 @@ class FarPoints:
         Points of G2P: sorted like the targets, or for BASE in the caller's order.
     own : tuple of Handle, optional
         If targets are the sources, the caller's indices of `gather`, and the strengths (rhs, numbers, Ns).
+    noise : Handle (C, …), optional
+        White noise on the grid's points, which stands in for the spread sources.
     """
 
     sources: SortedCellHandles
@@ -46,6 +48,7 @@ class FarPoints:
     rows: Handle
     gather: Handle
     own: tuple[Handle, Handle] | None = None
+    noise: Handle | None = None
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,7 @@ def field(
     result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far, zero=False)
     steps = [
         mesh.clear(grid),
-        *spread(p, mesh.touched(spread_part), points.sources, points.rows, v, rhs),
-        *mesh.fold(p, spread_part),
+        *_filled(p, mesh, spread_part, points, v, rhs),
         *(exchanges.fold(spread_part) if exchanges else []),
         along_x("fft", box[: len(spread_part)], _forward),
         *_between(p, mesh, box, rhs, exchanges, plane_steps, (transforms, last)),
@@ -109,6 +111,25 @@ def field(
         *_own_fields(p, points, result, rhs),
     ]
     return FarField(mesh, grid, result, lines, transforms, steps)
+
+
+def nothing(p: Parameters, points: FarPoints, rhs: int) -> FarField:
+    """Return a far field of zeros, without steps."""
+    mesh, empty = Mesh(p, multipliers.period(p)), state("no grid", (0,), p.far)
+    result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far)
+    return FarField(mesh, empty, result, None, Transforms(fft.choose(None, False), False, False, 1, 1), [])
+
+
+def _filled(p: Parameters, mesh: Mesh, grid: Handle, points: FarPoints, v: Variants, rhs: int) -> list[Step | Call]:
+    """Return the steps that spread the sources, or take noise, to an empty grid."""
+    if points.noise is None:
+        return [*spread(p, mesh.touched(grid), points.sources, points.rows, v, rhs), *mesh.fold(p, grid)]
+    box = mesh.transformed(grid)[:, :, :, : points.noise.shape[3]]
+    return [Call("p2g.kernel", _copy, [points.noise], [box], lane="far")]
+
+
+def _copy(context: Context, noise: Array, box: Array) -> None:
+    box[...] = noise
 
 
 def _between(

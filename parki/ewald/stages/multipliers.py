@@ -175,6 +175,7 @@ def table(p: Parameters, c: Planes, slope: bool = False) -> tuple[NDArray, list[
     """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.far`.
 
     With `slope` return their derivatives by k², without that of the window, and 0 for modes without a periodic part.
+    For noise return the square roots that take white noise on the grid to the modes' noise.
 
     The axes of the table are mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, mode, ky and kz.  For
     single lines they are line, a single entry, and |kz|, and wave numbers along x and y are by line.
@@ -194,6 +195,8 @@ def table(p: Parameters, c: Planes, slope: bool = False) -> tuple[NDArray, list[
     (kx, dx), (ky, dy), (kz, dz) = ((a[index], d[index]) for a, d, index in zip(k, factors, (x, y, z), strict=True))
     scalars = _scalars(p, c, kx[:, None, None], ky[column], kz[None, None, :], slope)
     scalars *= dx[:, None, None] * dy[column] * dz[None, None, :]
+    if p.kernel.root:  # transforms there and back multiply by the number of points
+        scalars = np.sqrt(np.maximum(scalars, 0.0) / math.prod(lengths))
     waves = (kx, ky if isinstance(c, Columns) else k[1], k[2])
     return np.ascontiguousarray(scalars, p.far), [np.ascontiguousarray(a, p.far) for a in waves]
 

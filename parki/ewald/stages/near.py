@@ -59,12 +59,12 @@ class NearField:
         Component c of C of right-hand side r at the sorted target j is result[r C + c, j]; C is `Kernel.sums`.
     tiny : Number
         Squared distance up to which points coincide: see `points.coincident`.
-    step : Step
+    step : Step, or None for zeros
     """
 
     result: Handle
     tiny: Number
-    step: Step
+    step: Step | None
 
 
 def field(

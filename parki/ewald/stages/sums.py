@@ -9,7 +9,7 @@ import numpy as np
 from parki import engine, left_out, scaling
 from parki.arrays import Array, module_of, to_host
 from parki.engine import Space, launchable
-from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
+from parki.engine.steps import Blocks, Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants
 from parki.ewald.geometry import Geometry
@@ -79,13 +79,14 @@ class SumSteps:
         self._unloading = self.factors[n_loads + 3 :]
         self.u = result("result", (rhs, *self._axes(kernel.result, nt)), p.dtype)
         self.strengths = state("strengths", (rhs, kernel.strengths, n), p.dtype, zero=False)
+        self.constants = state("constants", (rhs * kernel.result,), p.dtype)
         pack, first = self._load()
         directions, direction_steps = self._directed()
         self.rows_of_sources, spreading, packs = self._packed(directions)
         with_images = options is not None and options.fft_type == "C2C"
         library = options.transform() if options is not None else None
         skew = p.skew if brick is None or not any(brick.cut) else None
-        self.near = near.field(p, self.points.targets, self.points.sources, self.rows_of_sources, v, rhs, skew)
+        self.near = self._near(skew)
         own_field = None
         if numbers[2]:
             base = (
@@ -95,11 +96,26 @@ class SumSteps:
             )
             own_field = base, self.strengths
         far_points = far.FarPoints(self.points.spreading, self.points.targets, spreading, self.points.gather, own_field)
-        self.far = far.field(p, far_points, v, space, library, with_images, rhs, share)
-        head, tail = ([self.near.step], []) if exchanges is None else exchanges.beside(self.near.step)
-        steps = [*pack, *direction_steps, *packs, *head, *self.far.steps, *tail, *self._unpack()]
+        self.far = self._far(far_points, library, with_images, share)
+        steps = self._ordered([*pack, *direction_steps, *packs])
         transforms = self.far.transforms
         self.steps = Steps(steps, first, workers=lambda space: (transforms.size, transforms.each))
+
+    # Fields -----------------------------------------------------------------------------------------------------------
+    def _near(self, skew: tuple[float, float, float] | None) -> near.NearField:
+        """Return the near field."""
+        return near.field(
+            self.p, self.points.targets, self.points.sources, self.rows_of_sources, self.v, self.rhs, skew
+        )
+
+    def _far(self, points: far.FarPoints, library: str | None, with_images: bool, share: Share | None) -> far.FarField:
+        """Return the far field."""
+        return far.field(self.p, points, self.v, self.space, library, with_images, self.rhs, share)
+
+    def _ordered(self, packing: list[Step]) -> list[Step | Call | Blocks]:
+        """Return all steps, `packing` sources first."""
+        head, tail = ([self.near.step], []) if self._others is None else self._others.beside(self.near.step)
+        return [*packing, *head, *self.far.steps, *tail, *self._mean(), *self._unpack()]
 
     def _axes(self, components: int, n: int) -> tuple[int, int]:
         return (n, components) if self.rows else (components, n)
@@ -174,26 +190,22 @@ class SumSteps:
         return out, Step(PACK, unit, n, {"x": points, "strength": flat, "order": order, "out": out})
 
     # Results ----------------------------------------------------------------------------------------------------------
-    def _unpack(self) -> list[Step | Call]:
+    def _mean(self) -> list[Call]:
+        """Return the step that sets the constants of a net density, for kernels that have them."""
+        p, kernel = self.p, self.p.kernel
+        if not kernel.mean:
+            return []
+        factors = constant("factors of the mean", np.tile(green.constants(p, self.place.power), self.rhs))
+        own_strengths, total = self.strengths[:, :, : self._own], self._others.total if self._others else None
+        phase, function = UNPACK if total is None else "agree", partial(_mean, p, total, kernel.fields)
+        return [Call(phase, function, [own_strengths, factors], [self.constants], capturable=False)]
+
+    def _unpack(self) -> list[Step]:
         """Return the steps that add near field, far field and constants, in the caller's order, units and axes."""
-        p, kernel, targets = self.p, self.p.kernel, self.points.targets
-        self.constants = constants = state("constants", (self.rhs * kernel.result,), p.dtype)
+        p, kernel, targets, constants = self.p, self.p.kernel, self.points.targets, self.constants
         slots = {"FAR_SORTED": False} if self.v.g2p == "BASE" else {}
         unit = engine.kernel("cells", "scatter_sum", real=p.dtype, far=p.far, **slots)
-        steps: list[Step | Call] = []
-        if kernel.mean:
-            factors = constant("factors of the mean", np.tile(green.constants(p, self.place.power), self.rhs))
-            own_strengths, total = self.strengths[:, :, : self._own], self._others.total if self._others else None
-            phase = UNPACK if total is None else "agree"
-            steps.append(
-                Call(
-                    phase,
-                    partial(_mean, p, total, kernel.fields),
-                    [own_strengths, factors],
-                    [constants],
-                    capturable=False,
-                )
-            )
+        steps: list[Step] = []
         for r in range(self.rhs):
             rows, out = slice(r * kernel.result, (r + 1) * kernel.result), self._turned(self.u[r])
             near_rows = slice(r * kernel.sums, r * kernel.sums + kernel.result)
