@@ -136,8 +136,8 @@ class Fluctuating(Energetic):
         >>> x = np.full((3, 1), 0.5)
         >>> plan = parki.ewald.plan("rpy", x, x, radius=0.1, box=(1, 1, 1), tolerance=1e-4)
         >>> u = plan.noise(rng=0, count=4000)
-        >>> print(f"{u.var():.1f}, {plan([[1.0], [0.0], [0.0]])[0, 0]:.1f}")
-        10.5, 10.5
+        >>> abs(u.var() / plan([[1.0], [0.0], [0.0]])[0, 0] - 1) < 0.05
+        True
         """
         self._check_root()
         check_whole("count", count)

@@ -66,7 +66,7 @@ class Sampler:
         self._near: dict[int, Stages] = {}
         self._far = NoiseStages(ready(NoiseSteps, 1), points)
 
-    def draw(self, rng: np.random.Generator, count: int, tolerance: float, groups: Groups, most: int) -> Array:
+    def draw(self, rng: np.random.Generator, count: int, tolerance: float, groups: Groups, products: int) -> Array:
         """Return random results (count, components, N), each of the covariance of the sum's matrix.
 
         Parameters
@@ -79,7 +79,7 @@ class Sampler:
             Relative error of the near field's square root.
         groups
             Function from a number of right-hand sides to the first and the number of each group in a pass.
-        most
+        products
             Products with the near field, at most.
 
         Raises
@@ -87,7 +87,7 @@ class Sampler:
         ValueError
             Where the near field has an eigenvalue below zero, beyond the tolerance of the sum.
         ArithmeticError
-            Where `most` products do not meet the tolerance.
+            Where this number of products does not meet the tolerance.
         """
         p, far = self._p, self._far
         dens, xp = p.kernel.dens, spaces.array_module(far.sum.space)
@@ -101,7 +101,7 @@ class Sampler:
                 self._near_sum(size).run(values[part], None, out[part], self._times)
             return out.reshape(len(out), -1).T
 
-        root = lanczos.square_root(product, xp.ascontiguousarray(z.T), tolerance, most, xp, p.tolerance)
+        root = lanczos.square_root(product, xp.ascontiguousarray(z.T), tolerance, products, xp, p.tolerance)
         results = xp.ascontiguousarray(root.values.T).reshape(count, dens, -1)
         noise = xp.empty_like(results[:1])
         for result in results:

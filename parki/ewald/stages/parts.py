@@ -56,7 +56,7 @@ class NoiseStages(Stages):
     """Steps of noise with the arrays of a sum's points."""
 
     def draw(self, noise: Array, out: Array, times: WallTime) -> None:
-        """Write noise of the far field's covariance, in the caller's order, units and axes, to ``(rhs, components, N)``.
+        """Write noise of the far field's covariance, in the caller's order, units and axes.
 
         Parameters
         ----------
