@@ -136,7 +136,7 @@ class Fluctuating(Energetic):
         >>> x = np.full((3, 1), 0.5)
         >>> plan = parki.ewald.plan("rpy", x, x, radius=0.1, box=(1, 1, 1), tolerance=1e-4)
         >>> u = plan.noise(rng=0, count=4000)
-        >>> abs(u.var() / plan([[1.0], [0.0], [0.0]])[0, 0] - 1) < 0.05
+        >>> bool(abs(u.var() / plan([[1.0], [0.0], [0.0]])[0, 0] - 1) < 0.05)
         True
         """
         self._check_root()
