@@ -16,11 +16,11 @@ from parki.pairs import Pair
 
 #: Pair functions, and slots of radial ones, whose Fourier transform is nowhere negative, with a value at r = 0.
 POSITIVE = {
-    "pair/rpy", "pair/regularised_stokeslet", "radial/gaussian", "radial/inverse_quadratic",
+    "pair/rpy", "pair/rpy_rotation", "pair/regularised_stokeslet", "radial/gaussian", "radial/inverse_quadratic",
     "radial/regularised_coulomb", "radial/regularised_yukawa",
 }  # fmt: skip
 #: Pair functions that are 8πμ times a mobility, whose flow has no divergence.
-MOBILITIES = {"pair/rpy", "pair/regularised_stokeslet"}
+MOBILITIES = {"pair/rpy", "pair/rpy_rotation", "pair/regularised_stokeslet"}
 EXACT = 1e-6  # tolerance of square roots of sums that have none
 MOST_PRODUCTS = 200  # with the matrix, for a square root
 Seed = np.random.Generator | int | None

@@ -41,6 +41,7 @@ DENSITIES = {
     "rotlet": TORQUES,
     "regularised_stokeslet": FORCES,
     "rpy": FORCES,
+    "rpy_rotation": FORCES + TORQUES,
 }
 #: Columns of potentials by their number; others are ``u1``, ``u2`` and so on.
 RESULTS = {1: ("potential",), 3: ("ux", "uy", "uz"), 9: tuple(f"u{i}{j}" for i in "xyz" for j in "xyz")}

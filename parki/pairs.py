@@ -179,8 +179,8 @@ class Pair:
 
     @property
     def before_slopes(self) -> int:
-        """Return the rows of a result before the slopes that follow them: all rows, where values and slopes are one."""
-        return self.result
+        """Return the rows of a result before those of another power of length, slopes or rotations."""
+        return 3 if self.pair == "pair/rpy_rotation" else self.result
 
     @property
     def strengths(self) -> int:
@@ -308,7 +308,7 @@ PAIRS: dict[str, Pair] = {
         _radial("thin_plate", "unit", parameters=(1.0,), **_FINITE),
         _pair("rotlet", "pair/rotlet"),
         _pair("regularised_stokeslet", "pair/regularised_stokeslet", "epsilon", **_FINITE),
-        _pair("rpy", "pair/rpy", "radius", core=(2.0,), **_FINITE),
+        *(_pair(name, f"pair/{name}", "radius", core=(2.0,), **_FINITE) for name in ("rpy", "rpy_rotation")),
     )
 }
 for _alias, _named in (("coulomb", LAPLACE), ("stokeslet", STOKES_SL), ("stresslet", STOKES_DL)):

@@ -7,15 +7,22 @@ import parki
 from parki.direct import direct_sum
 from parki.engine import KernelError
 from parki.ewald import kernels
-from tests import own_pairs
+from tests import own_pairs, rotation
 
 #: Numbers of components of the densities and of the results.
 KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
 KERNELS |= {"stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6, "stokes_pressure": 3, "stokes_grad": 3}
-KERNELS |= {"rotlet": 3, "rpy": 3}
-RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # 3 for others
+KERNELS |= {"rotlet": 3, "rpy": 3, "rpy_rotation": 6}
+RESULT = {
+    "laplace": 1,
+    "laplace_dipole": 1,
+    "stokes_pressure": 1,
+    "yukawa": 1,
+    "stokes_grad": 9,
+    "rpy_rotation": 6,
+}  # 3 for others
 RADIUS = 0.3
-PARAMETERS = {"yukawa": {"kappa": 0.7}, "rpy": {"radius": RADIUS}}
+PARAMETERS = {"yukawa": {"kappa": 0.7}, "rpy": {"radius": RADIUS}, "rpy_rotation": {"radius": RADIUS}}
 WITH_NORMALS = ("stokes_dl", "stokes_comb")
 
 
@@ -40,6 +47,8 @@ def formula(kernel, x, y, dens, normals=None):
         return u.reshape(9, -1)
     if kernel == "rotlet":
         return np.sum(np.cross(dens[:, None, :], r, axis=0) * w**3, axis=2)
+    if kernel == "rpy_rotation":
+        return rotation.flow(r, *dens.reshape(2, 3, 1, -1), RADIUS).sum(axis=-1)
     if kernel == "rpy":
         overlap = r2 < (2 * RADIUS) ** 2
         a = np.where(overlap, (4 / 3 - 0.375 * np.sqrt(r2) / RADIUS) / RADIUS, w + 2 / 3 * RADIUS**2 * w**3)
@@ -120,6 +129,8 @@ def test_nothing_to_sum(kernel, rng):
     np.testing.assert_array_equal(direct_sum(kernel, x, y[:, :0], *(s[..., :0] for s in strengths), **rest), 0)
     one = [s[..., :1] for s in strengths]
     alone = 4 / (3 * RADIUS) * one[0] if kernel == "rpy" else 0  # a sphere moves by itself
+    if kernel == "rpy_rotation":
+        alone = one[0] * np.repeat([4 / (3 * RADIUS), RADIUS**-3], 3)[:, None]
     np.testing.assert_allclose(direct_sum(kernel, y[:, :1], y[:, :1], *one, **rest), alone, rtol=1e-15)
 
 

@@ -1,4 +1,4 @@
-"""Stokes flow of forces f, point flows c, torques t and tensors S: velocity u, pressure p, gradient of the velocity.
+"""Stokes flow of forces f, point flows c, torques t, tensors S: velocity u, pressure p, gradient of u, half its curl.
 
     u = f/r + r (r.f)/r^3 + c r/r^3 + t x r/r^3 - 6 r (r.S r)/r^5
     p = 2 r.f/r^3 + 4 tr S/r^3 - 12 (r.S r)/r^5
@@ -21,6 +21,7 @@ SPHERE = False  # a, behind all others
 VELOCITY = True
 PRESSURE = True
 GRADIENT = False  # of the velocity, of f and c: 3 i + j is the derivative of component i along axis j
+SPIN = False  # half the curl of the velocity, of f, c and t: f x r/r^3 + (3 r (r.t)/r^5 - t/r^3)/2
 C = 3 * FORCE
 T = C + 1 * FLOW
 S = T + 3 * TORQUE
@@ -28,7 +29,8 @@ A = S + 6 * TENSOR
 NS = A + 1 * SPHERE
 P = 3 * VELOCITY
 G = P + 1 * PRESSURE
-NU = G + 9 * GRADIENT
+W = G + 9 * GRADIENT
+NU = W + 3 * SPIN
 NF = 1
 
 
@@ -65,6 +67,16 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
         u[0] += w3 * (s[T + 1] * dz - s[T + 2] * dy)
         u[1] += w3 * (s[T + 2] * dx - s[T] * dz)
         u[2] += w3 * (s[T] * dy - s[T + 1] * dx)
+    if SPIN:
+        if FORCE:
+            u[W] += w3 * (s[1] * dz - s[2] * dy)
+            u[W + 1] += w3 * (s[2] * dx - s[0] * dz)
+            u[W + 2] += w3 * (s[0] * dy - s[1] * dx)
+        if TORQUE:
+            h: real = 1.5 * (w3 * w2) * (dx * s[T] + dy * s[T + 1] + dz * s[T + 2])
+            u[W] += h * dx - 0.5 * w3 * s[T]
+            u[W + 1] += h * dy - 0.5 * w3 * s[T + 1]
+            u[W + 2] += h * dz - 0.5 * w3 * s[T + 2]
     if VELOCITY:
         u[0] += g * dx
         u[1] += g * dy

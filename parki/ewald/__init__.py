@@ -4,7 +4,16 @@ from parki.error import CancellationWarning, NetDensityWarning, PrecisionWarning
 from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.stokes import rotlet, rpy, stokes_comb, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
+from parki.ewald.stokes import (
+    rotlet,
+    rpy,
+    rpy_rotation,
+    stokes_comb,
+    stokes_dl,
+    stokes_grad,
+    stokes_pressure,
+    stokes_sl,
+)  # fmt: skip
 from parki.plan import Plan
 
 __all__ = [
@@ -20,6 +29,7 @@ __all__ = [
     "plan",
     "rotlet",
     "rpy",
+    "rpy_rotation",
     "stokes_comb",
     "stokes_dl",
     "stokes_grad",

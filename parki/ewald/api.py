@@ -63,7 +63,8 @@ def plan(
     ----------
     kernel : str or Kernel
         ``"laplace"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``, ``"stokes_comb"``,
-        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, ``"rotlet"``, ``"rpy"``, or a kernel of your own
+        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, ``"rotlet"``, ``"rpy"``,
+        ``"rpy_rotation"``, or a kernel of your own
         (`parki.ewald.Kernel`).
     targets, sources : array (3, Nt), (3, Ns)
         Points, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.  They are wrapped along periodic
@@ -73,7 +74,7 @@ def plan(
     kappa : float, optional
         Inverse screening length κ of ``"yukawa"``, in the inverse of the points' unit of length.
     radius : float, optional
-        Radius of the spheres of ``"rpy"``, in the points' unit of length.
+        Radius of the spheres of ``"rpy"`` and ``"rpy_rotation"``, in the points' unit of length.
     gradient : False, True or "only", default False
         With True, sum ``"laplace"`` or ``"yukawa"`` and its gradient in one pass; with ``"only"`` the gradient alone,
         also of ``"stokes_sl"``.

@@ -2,7 +2,7 @@
 
 The stages take boxes whose first axes are periodic, with points in [0, side), and triclinic cells whose lattice vectors
 are (l0, t01, t02), (0, l1, t12), (0, 0, l2): points are then in the brick l0 × l1 × l2, whose translations tile space
-in skew layers.  The caller's axes are permuted, or the cell is rotated, and all lengths are multiplied by the power of
+in skew layers.  The caller's axes, or the cell, are rotated, and all lengths are multiplied by the power of
 two that makes the longest side about one.
 """
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Largest distance of a point, in boxes, for which its place in the box is known to a ten-thousandth of a side.
 FARTHEST = {"float64": 1e12, "float32": 2e3}
+#: Orders of three axes that are rotations.
+TURNS = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Geometry:
     periodicity
         Number of periodic axes, which are the first ones.
     frame
-        Rotation or permutation whose rows are the stages' axes; None if these are the caller's.
+        Rotation whose rows are the stages' axes; None if these are the caller's.
     origin
         Corner of the box in the caller's coordinates.
     skew
@@ -122,12 +124,12 @@ def _turned(matrix: np.ndarray, x: Array) -> Array:
 def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool], scaled: bool = True) -> Geometry:
     """Return the geometry of a rectangular box, with its periodic axes first.
 
-    Lengths keep their unit unless they may be `scaled`.
+    Axes are turned, not mirrored, so that curls keep their sign.  Lengths keep their unit unless they may be `scaled`.
     """
-    order = sorted(range(3), key=lambda axis: not periodic[axis])
+    order = next(turn for turn in TURNS if not any(periodic[b] > periodic[a] for a, b in itertools.pairwise(turn)))
     power = scaling.exponent(max(box)) if scaled else 0
     sides = tuple(math.ldexp(box[axis], power) for axis in order)
-    frame = None if order == [0, 1, 2] else tuple(tuple(float(axis == i) for i in range(3)) for axis in order)
+    frame = None if order == TURNS[0] else tuple(tuple(float(axis == i) for i in range(3)) for axis in order)
     return Geometry(sides, sum(periodic), frame, power=power)
 
 
@@ -146,7 +148,7 @@ def of_cell(cell: np.ndarray, periodic: tuple[bool, bool, bool] = (True, True, T
     y = b - (b @ z) * z
     y /= np.linalg.norm(y)
     x = np.cross(y, z)
-    x *= np.sign(a @ x)
+    a = a * np.sign(a @ x)  # periodic, so that its inverse spans the same lattice
     frame = np.array([x, y, z])
     a, b, c = (frame @ v for v in (a, b, c))
     tilts = np.round(b[2] / c[2]) if count == 3 else 0.0

@@ -16,7 +16,21 @@ from parki import pairs
 from parki.checks import check_choice
 from parki.engine import FunctionText
 from parki.ewald.split import layers, means, spectra
-from parki.ewald.split.far_parts import D_SPHERES, E_SPHERES, D, E, F, FarPart, G, H, Y, Z, edges
+from parki.ewald.split.far_parts import (
+    D_SPHERES,
+    E_SPHERES,
+    H_SPHERES,
+    K_SPHERES,
+    D,
+    E,
+    F,
+    FarPart,
+    G,
+    H,
+    Y,
+    Z,
+    edges,
+)  # fmt: skip
 from parki.ewald.split.layers import Layer
 from parki.ewald.split.means import Surroundings
 from parki.ewald.split.profiles import Split
@@ -287,6 +301,11 @@ RPY = _kernel(
     "rpy", (D_SPHERES, E_SPHERES), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.SPHERES, mean=means.spheres,
     net=FORCE, crystal=EVEN_CRYSTAL, near=2.3, common=0.84,
 )  # fmt: skip
+RPY_ROTATION = _kernel(
+    "rpy_rotation", (D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES), "multiplier/spheres", 6,
+    (layers.STOKES_SL, layers.SPIN, layers.SPIN_OF_TORQUES), replace(spectra.SPHERES, form=None),
+    mean=means.rotating_spheres, net=FORCE, near=4.0, common=0.7,
+)  # fmt: skip
 YUKAWA = _kernel(
     "yukawa", (Y,), "multiplier/scalar", 1, (layers.LAPLACE,), spectra.YUKAWA, mean=means.screened,
     near=1.42,
@@ -309,7 +328,7 @@ KERNELS = {
     kernel.name: kernel
     for kernel in (
         LAPLACE, LAPLACE_GRAD, LAPLACE_DIPOLE, STOKES_SL, STOKES_DL, STOKES_COMB, STOKES_PRESSURE, STOKES_GRAD, YUKAWA,
-        ROTLET, RPY,
+        ROTLET, RPY, RPY_ROTATION,
     )
 }  # fmt: skip
 

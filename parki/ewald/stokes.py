@@ -293,6 +293,59 @@ def rpy(
 
 
 @overload
+def rpy_rotation(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, radius: float, options: None = None,
+    **keywords: Unpack[EwaldAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def rpy_rotation(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: float, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldReported],
+) -> Any: ...  # fmt: skip
+@shows(EwaldOptions, first=MAIN, like=laplace)
+def rpy_rotation(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: float, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:  # fmt: skip
+    """Return velocities and angular velocities of spheres of radius a, due to forces and torques on them.
+
+    Velocities due to forces are those of `rpy`.  Spheres further apart than 2a have velocities t × r/r³ due to torques,
+    angular velocities f × r/r³ due to forces and (3 (r·t) r/r² − t)/2r³ due to torques, a sphere by itself the angular
+    velocity t/a³: all are 8πμ times those in a fluid of viscosity μ.  The matrix of all spheres and their images is
+    symmetric and positive definite.  The tolerance is that of velocities and of angular velocities, each.
+
+    Parameters
+    ----------
+    dens : array (6, Ns), or (k, 6, Ns) for k right-hand sides
+        Forces f, and below them torques t.
+    radius : float
+        Radius a, in the points' unit of length; along periodic directions at most half of a side.
+
+    Returns
+    -------
+    array (6, Nt), with k right-hand sides (k, 6, Nt), or a tuple
+        Velocities, and below them angular velocities, at all targets; a tuple as by `parki.ewald.laplace`.
+
+    See Also
+    --------
+    rpy : Sum velocities due to forces alone.
+
+    References
+    ----------
+    Wajnryb, Mizerski, Zuk and Szymczak, J. Fluid Mech. 731 (2013) R3.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x, load = np.array([[0.0, 3.0], [0.0, 0.0], [0.0, 0.0]]), np.zeros((6, 2))
+    >>> load[5, 0] = 1.0
+    >>> u = parki.ewald.rpy_rotation(x, x, load, 1.0, periodicity=0, tolerance=1e-9)
+    >>> print(f"{u[5, 0]:.4f} {u[1, 1]:.4f} {u[5, 1]:.4f}")
+    1.0000 0.1111 -0.0185
+    """
+    return once("rpy_rotation", trg, src, (dens,), options, keywords, {"radius": radius})
+
+
+@overload
 def rotlet(
     trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, options: None = None, **keywords: Unpack[EwaldAlone]
 ) -> NDArray[Real]: ...

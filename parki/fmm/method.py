@@ -42,7 +42,10 @@ from parki.trees.octree import OctNodes, Octree
 COMPRESS = 0.1  # error of compressed translations, relative to the tolerance
 MANY_CORES = 16  # cores from which barriers between phases cost more than the time to look: 2 to 5 % on 16, simulated
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
-HARDER = {"stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet"}
+HARDER = {
+    "stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet",
+    "rpy_rotation",
+}  # fmt: skip
 FINE = 1e-8  # tolerance below which gradients of crowded points need one more point per edge than others
 AWAY = 4.0  # distances between sources, from which targets count as away from them
 AWAY_SHARE = 1e-3  # share of the tolerance that is then aimed at

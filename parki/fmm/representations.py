@@ -204,13 +204,14 @@ def _flow(*parts: str, **keywords: Any) -> Pair:
     return Pair("stokes_flow", **flows.of(*parts), **keywords)
 
 
-# Parts of `pair/stokes_flow`, that of the result last, with the field of another pair file away from its sources.
+# Parts of `pair/stokes_flow` with the field of another pair file away from its sources.
 _STOKES: dict[Any, tuple[str, ...]] = {
     "pair/stokeslet": ("FORCE", "VELOCITY"),
     "pair/stokes_pressure": ("FORCE", "PRESSURE"),
     "pair/stokes_grad": ("FORCE", "GRADIENT"),
     "pair/rotlet": ("TORQUE", "VELOCITY"),
     "pair/rpy": ("FORCE", "SPHERE", "VELOCITY"),
+    "pair/rpy_rotation": ("FORCE", "TORQUE", "SPHERE", "VELOCITY", "SPIN"),
 }
 _RADIAL = {"radial/coulomb": LAPLACE, "radial/yukawa": pairs.PAIRS["yukawa"]}
 
@@ -253,9 +254,11 @@ def find(pair: Pair) -> Representation:
 
 def _stokes(linear: Pair, charges: Charges) -> Representation:
     """Return the representation of a Stokes flow, by forces and point flows that make its velocity and pressure."""
-    *sources, result = flows.parts(dict(linear.slots)) if linear.pair == flows.PAIR else _STOKES[linear.pair]
+    parts = flows.parts(dict(linear.slots)) if linear.pair == flows.PAIR else _STOKES[linear.pair]
+    results = [part for part in parts if part in flows.RESULTS]
+    sources = [part for part in parts if part not in flows.RESULTS]
     field_pair = _flow("FORCE", "FLOW", "VELOCITY", "PRESSURE")
     source = _flow(*sources, "VELOCITY", "PRESSURE", names=linear.names, parameters=linear.parameters)
-    target = _flow("FORCE", "FLOW", result)
+    target = _flow("FORCE", "FLOW", *results)
     a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
     return Representation(linear, charges, field_pair, field_pair, source, target, a, b, separation=linear.separation())

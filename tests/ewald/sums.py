@@ -15,13 +15,26 @@ import numpy as np
 from scipy.special import erf, erfc, exp1
 from threadpoolctl import threadpool_limits
 
+from tests import rotation
+
 REACH = 6.6  # reach of near fields in 1/ξ, of modes in 2ξ: exp(−REACH²) is below 1e-18
 DECAY = 42.0  # gap to images along free directions, in decay lengths: exp(−DECAY) is below rounding
 EULER = 0.57721566490153286061
 SCREENED = ("yukawa", "yukawa_grad")
 HARMONIC = ("laplace", "laplace_grad", "laplace_dipole", "stokes_pressure", "rotlet", "curvature")
-PARAMETERS = {"yukawa": {"kappa": 2.0}, "rpy": {"radius": 0.06}}  # for tests that need some
-RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # components; else 3
+PARAMETERS = {
+    "yukawa": {"kappa": 2.0},
+    "rpy": {"radius": 0.06},
+    "rpy_rotation": {"radius": 0.06},
+}  # for tests that need some
+RESULT = {
+    "laplace": 1,
+    "laplace_dipole": 1,
+    "stokes_pressure": 1,
+    "yukawa": 1,
+    "stokes_grad": 9,
+    "rpy_rotation": 6,
+}  # components; else 3
 
 
 # Many small products: more threads only wait for each other on a shared machine.
@@ -50,6 +63,8 @@ def periodic(
         if periodicity == 3:  # ∇⁴B = −8π (δ − 1/V)
             apart += 8 / 3 * np.pi * radius**2 / np.prod(box) * s.sum(axis=1, keepdims=True)
         return apart + overlaps(x, y, s, box, periodicity, skew, radius)
+    if kernel == "rpy_rotation":
+        return rotating(x, y, s, last, radius)
     if kernel == "stokes_comb":
         return periodic("stokes_sl", x, y, s[:3], None, *last) + periodic("stokes_dl", x, y, s[3:], n, *last)
     if xi is None and periodicity:
@@ -120,16 +135,21 @@ def pairs(kernel, r, s, n, xi, tiny, kappa):
     return stokes(kernel, lap, grad, two, three, s, n)
 
 
+def images(x, y, box, periodicity, skew, radius):
+    """Yield targets less images of sources that may overlap, (3, Nt, Ns), their distances, and a mask of distance 0."""
+    r0 = x[:, :, None] - y[:, None, :]
+    counts = [int(np.ceil(2 * radius / box[d])) + 2 if d < periodicity else 0 for d in range(3)]
+    for image in np.ndindex(*(2 * m + 1 for m in counts)):
+        r = r0 + ((np.array(image) - counts) @ lattice(box, skew))[:, None, None]
+        d = np.sqrt(np.sum(r * r, axis=0))
+        yield r, d, d <= 1e-14 * box.max()
+
+
 def overlaps(x, y, s, box, periodicity, skew, radius):
     """Sum Rotne–Prager–Yamakawa mobilities, less those of spheres apart, over spheres that overlap, and themselves."""
-    r0 = x[:, :, None] - y[:, None, :]
-    vectors = lattice(box, skew)
-    counts = [int(np.ceil(2 * radius / box[d])) + 2 if d < periodicity else 0 for d in range(3)]
     out = np.zeros((3, x.shape[1]))
-    for image in np.ndindex(*(2 * m + 1 for m in counts)):
-        r = r0 + ((np.array(image) - counts) @ vectors)[:, None, None]
-        d = np.sqrt(np.sum(r * r, axis=0))
-        same, touching = d <= 1e-14 * box.max(), d < 2 * radius
+    for r, d, same in images(x, y, box, periodicity, skew, radius):
+        touching = d < 2 * radius
         safe = np.where(same, 1.0, d)
         a = np.where(same, 0.0, 1 / safe + 2 * radius**2 / (3 * safe**3))
         b = np.where(same, 0.0, 1 / safe**3 - 2 * radius**2 / safe**5)
@@ -137,6 +157,23 @@ def overlaps(x, y, s, box, periodicity, skew, radius):
         b = touching * (np.where(same, 0.0, 1 / (8 * radius**2 * safe)) - b)
         out += s @ a.T + np.einsum("imn,mn->im", r, b * np.einsum("imn,in->mn", r, s))
     return out
+
+
+def rotating(x, y, s, last, radius):
+    """Sum velocities and angular velocities of spheres, half the curl: of torques ½(∂ᵢ∂ⱼA − δ_ij ∇²A)."""
+    (f, t), (box, periodicity, _, _, skew) = s.reshape(2, 3, -1), last
+    u = periodic("rpy", x, y, f, None, *last, radius=radius) + periodic("rotlet", x, y, t, None, *last)
+    o = periodic("rotlet", x, y, f, None, *last) + 0.5 * periodic("curvature", x, y, t, None, *last)
+    if periodicity == 3:
+        o -= 2 * np.pi / np.prod(box) * t.sum(axis=1, keepdims=True)
+    for r, d, same in images(x, y, box, periodicity, skew, radius):
+        safe = np.where(same, 1.0, d)
+        far = (np.where(same, 0.0, value) for value in rotation.separate(safe, radius))
+        c, p, q = ((d < 2 * radius) * (a - b) for a, b in zip(rotation.overlapping(d, radius), far, strict=True))
+        u += np.einsum("mn,imn->im", c, np.cross(t[:, None], r, axis=0))
+        o += np.einsum("mn,imn->im", c, np.cross(f[:, None], r, axis=0))
+        o += t @ p.T + np.einsum("imn,mn->im", r, q * np.einsum("imn,in->mn", r, t))
+    return np.concatenate([u, o])
 
 
 def harmonic(kernel, value, slope, curvature, s):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parki.ewald.kernels import KERNELS
-from parki.ewald.split import layers, profiles, spectra, window
+from parki.ewald.split import layers, profiles, window
 from parki.ewald.split.means import Surroundings
 from tests.ewald import sums
 from tests.ewald.one_call import KAPPA, Caller, find
@@ -29,6 +29,9 @@ def formula(file, k, g, v):
             return 1j * g * np.cross(k, v, axis=0)
         case "stokes":
             return g * (v - k * along)
+        case "spheres":
+            u = formula("stokes", k, g, v[:3] + 0.5j * np.cross(k, v[3:], axis=0))
+            return np.concatenate([u, 0.5j * np.cross(k, u, axis=0)])
         case "stokes_comb":
             return g * (v[:3] - k * along + 1j * k * v[3])
 
@@ -47,7 +50,9 @@ def test_the_mode_zero_is_finite(caller, file):
     kernel = FILES[file]
     w = caller.multiply(kernel, np.zeros((3, 1)), np.ones(1), np.ones((kernel.spread, 1), complex))
     assert np.isfinite(w).all()
-    assert (w[0, 0] == 1) == (file in ("multiplier/scalar", "multiplier/stokes", "multiplier/stokes_comb"))
+    assert (w[0, 0] == 1) == (
+        file in ("multiplier/scalar", "multiplier/stokes", "multiplier/stokes_comb", "multiplier/spheres")
+    )
 
 
 # Sums of modes
@@ -67,7 +72,7 @@ def far(caller, kernel, split, k, here, there, s, n, slopes=None):
     """
     k2 = np.sum(k * k, axis=0)
     safe = np.where(k2 > 0, k2, 1.0) if not kernel.spectrum.screened else k2 + kernel.kappa**2
-    green = (8 if kernel.spectrum in (spectra.BIHARMONIC, spectra.SPHERES) else 4) * np.pi / safe
+    green = (8 if kernel.spectrum.planar == 2 else 4) * np.pi / safe
     g = kernel.scale * green * kernel.profile(split, np.sqrt(k2))
     if not kernel.spectrum.screened:
         g = np.where(k2 > 0, g, 0.0)

@@ -1,5 +1,7 @@
 """Mobilities of spheres in boxes: symmetric and positive, sedimenting lattices, and the near field of their split."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,17 @@ def test_refusals(rng):
         parki.ewald.plan("rpy", x, x, box=(1, 1, 1))
     with pytest.raises(ValueError, match="radius was given, but laplace takes no parameters"):
         parki.ewald.plan("laplace", x, x, box=(1, 1, 1), radius=0.1)
+
+
+FLAGS = list(itertools.product((False, True), repeat=3))
+BOXES = {"sides": (30, 30, 30), "left-handed cell": 30.0 * np.eye(3)[[1, 0, 2]]}
+
+
+@pytest.mark.parametrize(("box", "flags"), [(b, f) for b in BOXES for f in FLAGS if b == "sides" or any(f)])
+def test_curls_keep_their_sign_for_any_order_of_the_axes(box, flags, rng):
+    """Compare a small cluster in a large box with the sum in free space, whose difference is of images."""
+    x, t = 2 + rng.random((3, 30)), rng.standard_normal((3, 30))
+    t -= t.mean(axis=1, keepdims=True)
+    u = parki.ewald.rotlet(x, x, t, box=BOXES[box], periodicity=flags, tolerance=1e-4)
+    free = parki.direct.direct_sum("rotlet", x, x, t)
+    assert np.linalg.norm(u - free) < 0.02 * np.linalg.norm(free)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tests import rotation
+
 # Radial functions: φ, φ′ and φ(0), or 0 if a coincident pair is skipped; of the distance and the parameters.
 RADIAL = {
     "coulomb": (lambda r: 1 / r, lambda r: -1 / r**2, lambda: 0),
@@ -42,8 +44,8 @@ RADIAL = {
 # Numbers of a source and of a target; parameters follow a source's own numbers.
 VECTOR = {
     "laplace_grad": (1, 3), "dipole": (3, 1), "yukawa": (2, 1), "stokes_pressure": (3, 1), "stokes_grad": (3, 9),
-    "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "stresslet_tensor": (6, 3),
-    "stokes_comb_tensor": (9, 3), "stokes_flow": (4, 4),
+    "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "rpy_rotation": (7, 6),
+    "stresslet_tensor": (6, 3),     "stokes_comb_tensor": (9, 3), "stokes_flow": (4, 4),
 }  # fmt: skip
 
 
@@ -98,6 +100,11 @@ def vector_sum(name, x, src):
             beyond = (1 + 2 * a**2 / (3 * length**2)) * f + (1 - 2 * a**2 / length**2) * rf * r / length**2
             within = 4 / (3 * a) * ((1 - 9 * length / (32 * a)) * f + 3 / (32 * a * length) * rf * r)
             u, zero = np.where(length > 2 * a, beyond / length, within), 4 * f / (3 * a)
+        case "rpy_rotation":
+            u, zero = (
+                rotation.flow(r, s[:3], s[3:6], s[6]),
+                s[:6] * np.concatenate([3 * [4 / (3 * s[6])], 3 * [s[6] ** -3]]),
+            )
         case "stresslet_tensor":
             u = double_layer(r, length, s)
         case "stokes_flow":  # velocity and pressure of forces and point flows

@@ -109,7 +109,7 @@ def _choose(question: Question, costs: Costs) -> Parameters:
         grid = tuple(int(m) for m in select.grids(np.array(max(steps)), sides, np.array(width), periodicity))
     # Along lattice vectors that are not the box's sides, the grid's coordinate is as long as the side.
     h = tuple(float(step * side / edge) for step, side, edge in zip(steps, box, sides, strict=True))
-    levels = {layer: table / float(size.units(layer, rc)[0]) for layer in kernel.layers}
+    levels = {layer: table / float(size.units(layer, rc)[0] * size.turned(layer, kmax)) for layer in kernel.layers}
     degree = max(layer.degree(split, c, xi, level) for layer, level in levels.items())
     true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
     return Parameters(
@@ -168,11 +168,15 @@ def _bandwidth(
 
     The near field is larger by a factor of the kernel's, which depends on c.
     """
-    growth = 1.0
+    growth, rate = 1.0, 0.0
     for _ in range(1 if size.kernel.spectrum.factor is None else 4):
-        estimates = [_each_bandwidth(size, layer, split, rc, level / growth) for layer in size.kernel.layers]
+        estimates = [
+            _each_bandwidth(size, layer, split, rc, level / growth / size.turned(layer, rate))
+            for layer in size.kernel.layers
+        ]
         c, xi = (np.max(parts, axis=0) for parts in zip(*estimates, strict=True))
-        growth = size.kernel.growth(-(profiles.rate(split, c, rc, xi) ** 2))
+        rate = profiles.rate(split, c, rc, xi)
+        growth = size.kernel.growth(-(rate**2))
     c = np.maximum(c, _LEAST_BANDWIDTH)
     return (np.ceil(8 * c) / 8 if split == "prolate" else c), xi
 
@@ -199,7 +203,7 @@ def _windows(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the widths worth trying and the least σ of each."""
     layers = size.kernel.layers
-    units = tuple(tuple(_round_up(unit / level) for unit in size.units(x, rc)) for x in layers)
+    units = tuple(tuple(_round_up(u * size.turned(x, c / rc) / level) for u in size.units(x, rc)) for x in layers)
     mean = _round_up(size.mean / level) if size.mean else 0.0
     return _window_table(size.kernel, split, float(c), float(xi), _least_mode(size, c, rc), units, mean)
 
@@ -255,7 +259,7 @@ def _shape(
     worst = 0.0
     for layer in size.kernel.layers:
         parts = window.alias(layer, split, c, xi, low, P, beta, np.array(sigma)[:, None])
-        spread, coincidence = size.units(layer, rc)
+        spread, coincidence = (size.turned(layer, c / rc) * unit for unit in size.units(layer, rc))
         total = np.hypot(spread * parts[0], coincidence * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
     worst = np.hypot(worst, size.mean * _mean_alias(P, beta))

@@ -25,6 +25,7 @@ from parki.perfmodels.select import Domain
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 #: Least size of a sum like 1/r² of random points over its estimate, because the closest pairs dominate.
 EASE = 1.59
+LEAST_TURNED = 1e-3  # least factor of a layer whose size is that of spheres by themselves
 _LEAST_SHARE = 0.05  # least pairs beyond rc over those of a periodic box, because points may be at the box's ends
 
 
@@ -109,6 +110,18 @@ class Size:
         if self.same and self.domain.edges in (None, self.domain.box):
             coincidence = layer.own * coincidence
         return unit / size, coincidence / size
+
+    def turned(self, layer: Layer, wave: NDArray | float) -> NDArray | float:
+        """Return the factor of errors over U of a layer that is `turned`, for errors of a wave number or a rate.
+
+        Half a curl multiplies errors by half of it, and U by half of the inverse distance d of the closest source; a
+        sphere's own angular velocity, 1/a³, adds to U.
+        """
+        if not layer.turned:
+            return 1.0
+        distance = self.length / max(self.n, 1) ** (1 / 3)
+        own = (distance / self.kernel.parameter()) ** 6 / 2.1 if self.same else 0.0
+        return np.maximum(LEAST_TURNED, wave * distance / math.sqrt(1.0 + own))
 
     def truncation(self, layer: Layer, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
         """Return the unit of `Layer.truncation` for the pairs beyond rc.

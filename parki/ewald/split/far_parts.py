@@ -11,11 +11,14 @@ the self term), τ = r² and r = target − source:
     stokes_grad     ∂ⱼuᵢ += A fᵢ rⱼ + (w³ + E) [rᵢ fⱼ + (r·f) δᵢⱼ] + (2G − 3w⁵) (r·f) rᵢ rⱼ,   A = −(w³ + 4E + 2τG)
     rotlet          u += (w³ + 2H) t × r
     rpy             u += (A − D − τE) f + (B + E) (r·f) r with A and B of spheres, and D and E of their profile
+    rpy_rotation    the same for f, and besides u += (C + 2H) t × r
+                    ω += (C + 2H) f × r + (P + 2H + 2τK) t + (Q − 2K) (r·t) r with H and K of their profile
     yukawa          u += (exp(−κr) w − Y) q           its gradient  −(exp(−κr) (w + κ) w² + 2Z) q r
 
     F = (2/π) ∫ Φ j₀(kr) dk            E = −(4/π) ∫ Φs k² j₂(kr)/(kr)² dk = D'(τ)
     D = (8/π) ∫ Φs j₁(kr)/(kr) dk      G = (2/π) ∫ Φs k⁴ j₃(kr)/(kr)³ dk = E'(τ)
-    H = −(1/π) ∫ Φ k² j₁(kr)/(kr) dk = F'(τ)      Y = (2/π) ∫ Φ/Φ(iκ) k²/(k² + κ²) j₀(kr) dk,  Z = Y'(τ)
+    H = −(1/π) ∫ Φ k² j₁(kr)/(kr) dk = F'(τ)      K = (1/2π) ∫ Φ k⁴ j₂(kr)/(kr)² dk = H'(τ)
+    Y = (2/π) ∫ Φ/Φ(iκ) k²/(k² + κ²) j₀(kr) dk,  Z = Y'(τ)
 
 with spherical Bessel functions jₙ.  For a Gaussian these are the erf and exp kernels of Ewald and Hasimoto.
 """
@@ -60,7 +63,8 @@ D = FarPart(1, 8 / np.pi, 0, profiles.phi_stokes)
 E = FarPart(2, -4 / np.pi, 2, profiles.phi_stokes)
 G = FarPart(3, 2 / np.pi, 4, profiles.phi_stokes)
 H = FarPart(1, -1 / np.pi, 2)
-D_SPHERES, E_SPHERES = (replace(part, profile=profiles.phi_spheres) for part in (D, E))
+K = FarPart(2, 0.5 / np.pi, 4)
+D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES = (replace(part, profile=profiles.phi_spheres) for part in (D, E, H, K))
 Y = FarPart(0, 2 / np.pi, 0, profiles.phi_screened, screened=True)
 Z = FarPart(1, -1 / np.pi, 2, profiles.phi_screened, screened=True)
 

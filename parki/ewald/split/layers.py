@@ -46,6 +46,8 @@ class Layer:
     own
         Remaining share of the error from a coincident source's own field, if targets are the sources and its largest
         wave is subtracted.
+    turned
+        True for the angular velocity by torques, whose modes have one more wave number than the estimates.
     steep
         Mean square of r² times the kernel over directions, times 22.8, for a kernel that falls as 1/r²; else 0.  The
         closest pairs dominate, and 4π ∫ r⁻² dr from the mean distance d of the closest source is 22.8/d.
@@ -60,6 +62,7 @@ class Layer:
     modes: float = 0.0
     size: float = 1.0
     own: float = 1.0
+    turned: bool = False
     steep: float = 0.0
 
     def degree(self, split: str, c: float, xi: float, level: float) -> int:
@@ -200,6 +203,22 @@ def _alias_stokes_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Val
     return [48 * (8 / 3) * c * w0, 24 * (8 / 3) * c * w2, row, row]
 
 
+def _alias_spin(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    """Return the rows of half the curl of the single layer: odd, as `_alias_laplace_grad`."""
+    zeros = np.zeros_like(w0)
+    return [48 * (2 / 3) * c * w0, zeros, zeros, zeros]
+
+
+def _alias_spin_of_torques(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    """Return the rows for angular velocities by torques, over a wave number: even, at most k²/3 of `_alias_laplace`."""
+    zeros = np.zeros_like(w0)
+    return [48 * (2 / 3) * c * w0, zeros, 2 / 3 * np.sqrt(24.0) / np.pi * c**2 * w1, zeros]
+
+
+def _tables_spin(rest: Rest) -> Values:
+    return np.sqrt(4 * np.pi / 5) * 2 * np.sqrt(2 / 3) * rest(H)
+
+
 def _alias_stokes_dl(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
     """Return the rows of a sum that is spread with the window's slopes.
 
@@ -226,6 +245,12 @@ STOKES_DL = Layer(
     "stokes_dl", (0.51516654, 3.0181837, -2.07648842, 7.58332316), (np.sqrt(112 / 9), 2), _tables_stokes_dl,
     _alias_stokes_dl, profiles.phi_stokes, np.sqrt(28 / 9), steep=91.0,
 )  # fmt: skip
+#: Velocity by torques, or angular velocity by forces: at most half of the gradient's square.
+SPIN = Layer(
+    "spin", (0.07095694, 3.02364259, -2.01462036, 7.1919357), (np.sqrt(16 / 3), 2), _tables_spin, _alias_spin,
+    profiles.phi_stokes, np.sqrt(2 / 3), steep=15.2,
+)  # fmt: skip
+SPIN_OF_TORQUES = replace(SPIN, name="spin of torques", alias=_alias_spin_of_torques, turned=True)
 STOKES_GRAD = Layer(
     "stokes_grad", (0.41753103, 3.02364259, -2.01462036, 7.1919357), (np.sqrt(32 / 3), 2), _tables_stokes_grad,
     _alias_stokes_grad, profiles.phi_stokes, np.sqrt(8 / 3), steep=76.0,

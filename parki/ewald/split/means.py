@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import k0, roots_legendre
 
 from parki.ewald.split import far_parts
-from parki.ewald.split.far_parts import D_SPHERES, E_SPHERES, D, E, F, Y
+from parki.ewald.split.far_parts import D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES, D, E, F, Y
 from parki.ewald.split.profiles import Split
 
 
@@ -78,6 +78,14 @@ def spheres(place: Surroundings) -> NDArray[np.float64]:
     return np.full(3, -near_spheres(place.split, place.rc, place.parameter) / math.prod(place.box))
 
 
+def rotating_spheres(place: Surroundings) -> NDArray[np.float64]:
+    """Return the constants (6,) of velocities and angular velocities of spheres, whose radius is the parameter."""
+    spin = 0.0
+    if place.periodicity == 3:
+        spin = -near_spin(place.split, place.rc, place.parameter) / math.prod(place.box)
+    return np.concatenate([spheres(place), np.full(3, spin)])
+
+
 def screened(place: Surroundings) -> NDArray[np.float64]:
     """Return the constant (1,) of exp(−κr)/r."""
     if place.periodicity == 3:
@@ -108,16 +116,34 @@ def near_stokes(split: Split, rc: float) -> float:
 
 def near_spheres(split: Split, rc: float, radius: float) -> float:
     """Return ∫ K_near dV of a component of the flow of spheres over the ball of radius `rc`, as `near_stokes`."""
-    contact, rest = 2 * radius, rc - 2 * radius
-    (inner, weights), (outer, _) = _radii(contact), _radii(rest)
-    r = np.concatenate([inner, contact + outer])
-    weights = 0.5 * np.concatenate([contact * weights, rest * weights])
+    r, weights = _beyond_contact(rc, radius)
+    contact = 2 * radius
     separate_pair = 1 / r + (2 / 3) * radius**2 / r**3, 1 / r**3 - 2 * radius**2 / r**5
     overlap_pair = (4 / 3 - 0.375 * r / radius) / radius, 0.125 / (radius**2 * r)
     a, b = np.where(r > contact, separate_pair, overlap_pair)
     d, e = (far_parts.values(part, split, r, radius) for part in (D_SPHERES, E_SPHERES))
     mean = a - d - r**2 * e + (b + e) * r**2 / 3
     return float(4 * np.pi * np.sum(weights * r**2 * mean))
+
+
+def near_spin(split: Split, rc: float, radius: float) -> float:
+    """Return ∫ K_near dV of a component of the angular velocity by torques over the ball of radius `rc`.
+
+    Its mean over directions is zero beyond contact, but for the far part.
+    """
+    r, weights = _beyond_contact(rc, radius)
+    x = np.minimum(r / radius, 2.0)
+    overlap_pair = (1 - 0.75 * x + 0.0625 * x**3) / radius**3
+    h, k = (far_parts.values(part, split, r, radius) for part in (H_SPHERES, K_SPHERES))
+    mean = np.where(x < 2.0, overlap_pair, 0.0) + 2 * h + (4 / 3) * r**2 * k
+    return float(4 * np.pi * np.sum(weights * r**2 * mean))
+
+
+def _beyond_contact(rc: float, radius: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return radii in (0, rc) on both sides of a pair's contact, and the weights of their quadrature."""
+    contact, rest = 2 * radius, rc - 2 * radius
+    (inner, weights), (outer, _) = _radii(contact), _radii(rest)
+    return np.concatenate([inner, contact + outer]), 0.5 * np.concatenate([contact * weights, rest * weights])
 
 
 def beyond_screened(kappa: float, split: Split, rc: float) -> float:
