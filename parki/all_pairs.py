@@ -84,7 +84,7 @@ def direct_sum(
     ``rpy``                    f (3,Ns)  3       (1/r + 2a²/3r³) f + (1/r³ − 2a²/r⁵) r (r·f), with a = ``radius``; for
                                                  r < 2a (4/3a) [(1 − 9r/32a) f + 3 r (r·f) / 32ar]
     ``rpy_rotation``           f t (6,   6       velocity, that of ``rpy`` plus t × r / r³, and angular velocity
-                               Ns)               f × r / r³ + (3 r (r·t) / r² − t) / 2r³; also for r < 2a, with ``radius``
+                               Ns)               f × r / r³ + (3 r (r·t) / r² − t) / 2r³, with ``radius``, r < 2a too
     =========================  ========  ======  ====================================================================
 
     Coincident pairs are skipped where K has no limit at r = 0; for ``regularised_coulomb`` and the kernels below,

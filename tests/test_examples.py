@@ -20,6 +20,7 @@ RESULTS = {
     "backends.py": (rf"(?m)^GpuSim +50 .* s +{NUMBER}$", 0.0, 1e-13),
     "blobs.py": (rf"largest error: {NUMBER} of", 0.5, 0.5),
     "boundary_integral_2p.py": (rf"a/L = 0.05, .* {NUMBER} of that by", 1.0, 2e-6),
+    "brownian_suspension.py": (rf"Hasimoto's .* ratio {NUMBER}", 1.0, 0.02),
     "capacitance.py": (rf" 4000 points, .* capacitance {NUMBER} of", 1.0, 1e-5),
     "elastic_constants.py": (rf"C44 of Kellermann's: {NUMBER}", 1.0, 1e-5),
     "electrolyte.py": (rf"below both walls: {NUMBER} of", 1.0, 1e-6),
@@ -49,10 +50,10 @@ MOVING = ["sedimentation.py", "squirmers.py"]
 NEEDS = {"elastic_constants.py": "ase", "forces.py": "torch", "trajectory.py": "MDAnalysis"}
 # These take five seconds or more; the site's build also runs them.
 LONG = {
-    "blobs.py", "boundary_integral_2p.py", "capacitance.py", "elastic_constants.py", "electrolyte.py",
-    "electrolyte_walls.py", "galaxy_fmm.py", "galaxy_large.py", "galaxy_over_ranks.py", "gmres.py", "near_surface.py",
-    "own_kernel.py", "own_kernel_cells.py", "pipe.py", "plummer.py", "suspension_2p.py", "tolerance.py",
-    "water_dynamics.py",
+    "blobs.py", "boundary_integral_2p.py", "brownian_suspension.py", "capacitance.py", "elastic_constants.py",
+    "electrolyte.py", "electrolyte_walls.py", "galaxy_fmm.py", "galaxy_large.py", "galaxy_over_ranks.py", "gmres.py",
+    "near_surface.py", "own_kernel.py", "own_kernel_cells.py", "pipe.py", "plummer.py", "suspension_2p.py",
+    "tolerance.py", "water_dynamics.py",
 }  # fmt: skip
 
 

@@ -101,3 +101,22 @@ def test_targets_away_from_as_many_sources(rng, kernel, tolerance):
     dens -= dens.mean(axis=1, keepdims=True)
     plan(dens, *([rng.standard_normal((3, n))] if kernel == "stokes_comb" else []))
     assert plan.error(50).value < tolerance
+
+
+def test_the_height_of_points_in_a_slab(rng):
+    x = rng.random((3, 500)) * np.array([1.0, 1.0, 0.4])[:, None]
+    y = x + np.array([0.0, 0.0, 0.5])[:, None]
+    box = (1.0, 1.0, 2.0)
+    assert Arrangement.of(x, x, box).height == pytest.approx(0.2, rel=0.02)
+    assert Arrangement.of(x, y, box).height == pytest.approx(0.45, rel=0.02)
+
+
+@pytest.mark.parametrize("split", ["prolate", "gaussian"])
+def test_a_tight_cluster_in_a_tall_slab_meets_the_tolerance(split, rng):
+    """The flow of its net force over the whole free side is larger than any that its points see."""
+    x = np.array([0.5, 0.5, 6.0])[:, None] + 0.06 * rng.standard_normal((3, 400))
+    f = rng.standard_normal((3, 400))
+    options = {"box": (1, 1, 11), "periodicity": 2}
+    exact = parki.ewald.stokes_sl(x, x, f, tolerance=1e-8, **options)
+    found = parki.ewald.stokes_sl(x, x, f, tolerance=1e-3, split=split, **options)
+    assert np.linalg.norm(found - exact) < 1e-3 * np.linalg.norm(exact)

@@ -18,11 +18,23 @@ _LEAST_CROWDING = 2.0**-4  # crowding of targets far from all sources
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Arrangement of points: `regularity` of the sources, `crowding`, and whether targets are the sources."""
+    """Arrangement of points.
+
+    Attributes
+    ----------
+    regular
+        `regularity` of the sources.
+    crowding
+    same
+        True if the targets are the sources.
+    height
+        Share of the box's last side that targets and sources extend over.
+    """
 
     regular: float
     crowding: tuple[float, ...]
     same: bool
+    height: float = 1.0
 
     @classmethod
     def of(cls, targets: Array, sources: Array, box: tuple[float, float, float]) -> "Arrangement":
@@ -39,9 +51,10 @@ class Arrangement:
         """Measure points by samples of them, which take the same indices of every array of a length."""
         is_same = n_targets == n_sources and np.array_equal(targets, sources)
         subsample = sources[:, :: max(1, sources.shape[1] // _SAMPLE)]
-        return cls(
-            regularity(subsample, box, n_sources), crowding(sources if is_same else targets, sources, box), is_same
-        )
+        ends = [end for z in (targets[2], sources[2]) if z.size for end in (z.min(), z.max())]
+        height = float(np.ptp(ends)) / box[2] if ends else 1.0
+        crowds = crowding(sources if is_same else targets, sources, box)
+        return cls(regularity(subsample, box, n_sources), crowds, is_same, height)
 
 
 def sampled(n: int, n_sources: int) -> NDArray[np.integer] | None:

@@ -71,7 +71,8 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     far_type = question.far or ("float32" if far >= SINGLE else "float64")
     itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
     random = 1.0 - max(0.0, question.arrangement.regular)
-    size = Size(kernel, domain, question.n_sources, question.same, random, question.sizes)
+    height = question.arrangement.height
+    size = Size(kernel, domain, question.n_sources, question.same, random, question.sizes, height)
     is_fixed = question.rc is not None
     tries = np.array([question.rc]) if is_fixed else _cutoffs(domain, question.n_sources, kernel.separation())
     c, xi = _bandwidth(size, split, tries, near)

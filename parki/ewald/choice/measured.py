@@ -43,8 +43,9 @@ def sizes(question: Question, p: Parameters, power: int, density: Density, rows:
 @lru_cache(maxsize=64)
 def _expected(question: Question, p: Parameters) -> tuple[float, ...]:
     """Return the size of a sum of random strengths for each layer, over the root of the sum of their squares."""
-    random = 1.0 - max(0.0, question.resolved().arrangement.regular)
-    size, volume = Size(p.kernel, question.domain, question.n_sources, question.same, random), math.prod(p.box)
+    arrangement, volume = question.resolved().arrangement, math.prod(p.box)
+    random = 1.0 - max(0.0, arrangement.regular)
+    size = Size(p.kernel, question.domain, question.n_sources, question.same, random, height=arrangement.height)
     expected_sizes = []
     for layer in p.kernel.layers:
         unit = math.sqrt(1 / (volume * p.rc) if layer.steep else p.rc / volume)

@@ -13,6 +13,8 @@ from parki.ewald.kernels import Kernel
 from parki.ewald.split import profiles
 from parki.perfmodels.select import Domain
 
+WHOLE, LEAST_HEIGHT = 0.9, 2.0**-10  # shares of a free side: one that counts as all of it, and the least that counts
+
 
 @dataclass(frozen=True)
 class Question:
@@ -114,7 +116,11 @@ class Question:
         regular = self.arrangement.regular if self.arrangement else 0.0
         # Rounded up, because even a shaken lattice is closer to a perfect one than to random points.
         crystal = float(np.ceil(16 * regular**0.7)) / 16 if regular > 0 else float(np.floor(8 * regular)) / 8
-        arrangement = Arrangement(crystal, self.crowding, self.same)
+        height = self.arrangement.height if self.arrangement else 1.0
+        # Rounded down, because a smaller one gives smaller sums.
+        steps = 0.5 * np.floor(2 * np.log2(max(height, LEAST_HEIGHT)))
+        height = 1.0 if height > WHOLE or self.periodicity != 2 else float(2.0**steps)
+        arrangement = Arrangement(crystal, self.crowding, self.same, height)
         return replace(self, rc=rc, cell_size=None, arrangement=arrangement, space=None)
 
     def _check_types(self) -> None:

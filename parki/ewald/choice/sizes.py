@@ -34,7 +34,7 @@ class Size:
     """Scale of a sum's errors: kernel, domain, number of sources `n`; `same` if the targets are the sources.
 
     `random` is 1 for random points, 0 for a crystal; `found` is the size of each layer over that of random strengths,
-    empty if unknown.
+    empty if unknown; `height` the share of the free side of two periodic directions that points extend over.
     """
 
     kernel: Kernel
@@ -43,6 +43,7 @@ class Size:
     same: bool
     random: float = 0.0
     found: tuple[float, ...] = ()
+    height: float = 1.0
 
     @cached_property
     def length(self) -> float:
@@ -66,7 +67,7 @@ class Size:
                 return modes / (np.pi * volume) ** 2
             case p, q:
                 (f,) = lengths
-                flat = 1.97 * (f / (p * q)) ** 2
+                flat = 1.97 * (self.height * f / (p * q)) ** 2
                 if self.kernel.kappa:
                     flat = min(flat, 4 * np.pi**2 / (self.kernel.kappa**3 * f * (p * q) ** 2))
                 line = 3.29 / p**2 / (1 + 8.6 * f / q) / self._screening(p) ** 1.5
@@ -114,14 +115,14 @@ class Size:
     def turned(self, layer: Layer, wave: NDArray | float) -> NDArray | float:
         """Return the factor of errors over U of a layer that is `turned`, for errors of a wave number or a rate.
 
-        Half a curl multiplies errors by half of it, and U by half of the inverse distance d of the closest source; a
-        sphere's own angular velocity, 1/a³, adds to U.
+        Half a curl multiplies errors by half of it, and U by half of the inverse distance d of the closest source, or
+        apart from the sources of l; a sphere's own angular velocity, 1/a³, adds to U.
         """
         if not layer.turned:
             return 1.0
-        distance = self.length / max(self.n, 1) ** (1 / 3)
-        own = (distance / self.kernel.parameter()) ** 6 / 2.1 if self.same else 0.0
-        return np.maximum(LEAST_TURNED, wave * distance / math.sqrt(1.0 + own))
+        distance = self.length / (max(self.n, 1) ** (1 / 3) if self.same else 1.0)
+        spin = (distance / self.kernel.parameter()) ** 6 / 2.1 if self.same else 0.0
+        return np.maximum(LEAST_TURNED, wave * distance / math.sqrt(1.0 + spin))
 
     def truncation(self, layer: Layer, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
         """Return the unit of `Layer.truncation` for the pairs beyond rc.
