@@ -162,13 +162,13 @@ class Fluctuating(Energetic):
         """Return the displacements of particles in a time step, by forces and by thermal motion.
 
         These are dt μ F + √(2 kT dt μ) ξ with the mobility μ = M/8πη and normal random numbers ξ (Euler–Maruyama).
-        The drift kT ∇·μ is zero, as flows of both kernels have no divergence.  The points stay: add the displacements
+        The drift kT ∇·μ is zero, as their flows have no divergence.  The points stay: add the displacements
         to them, and `move` the plan.
 
         Parameters
         ----------
-        forces : array (3, N), optional
-            Forces at the present points.
+        forces : array (3, N), or (6, N) for ``"rpy_rotation"``, optional
+            Forces, and for that kernel torques below them, at the present points.
         dt : float
             Time step.
         kT : float
@@ -182,14 +182,14 @@ class Fluctuating(Energetic):
 
         Returns
         -------
-        array (3, N)
-            The displacements, in the points' unit of length.
+        array (3, N) or (6, N)
+            The displacements, in the points' unit of length, and for ``"rpy_rotation"`` below them angles of rotation.
 
         Raises
         ------
         ValueError
-            For another kernel than ``"rpy"`` and ``"regularised_stokeslet"``, for values that are not positive, and as
-            `sqrt`.
+            For another kernel than ``"rpy"``, ``"rpy_rotation"`` and ``"regularised_stokeslet"``, for values that are
+            not positive, and as `sqrt`.
         ArithmeticError, NotImplementedError
             As `sqrt`.
 
@@ -207,7 +207,7 @@ class Fluctuating(Energetic):
         ...     plan.move(x)
         """
         if self.kernel.pair not in MOBILITIES:
-            raise ValueError(f"the kernel is {self.kernel}; expected 'rpy' or 'regularised_stokeslet'.")
+            raise ValueError(f"the kernel is {self.kernel}; expected 'rpy', 'rpy_rotation' or 'regularised_stokeslet'.")
         for name, value in (("dt", dt), ("viscosity", viscosity)):
             check_positive(name, value)
         check_not_negative("kT", kT)

@@ -65,6 +65,17 @@ def test_scalar_kernels(kernel, rng):
     np.testing.assert_allclose(twice, plan(z), atol=1e-5 * np.abs(plan(z)).max())
 
 
+def test_spheres_that_rotate(rng):
+    """Square roots and steps of forces and torques together, (6, N)."""
+    x, z = rng.random((3, 30)), rng.standard_normal((6, 30))
+    plan = parki.ewald.plan("rpy_rotation", x, x, radius=0.1, box=(1, 1, 1), tolerance=1e-8)
+    twice = plan.sqrt(plan.sqrt(z))
+    np.testing.assert_allclose(twice, plan(z), rtol=0, atol=1e-6 * np.abs(plan(z)).max())
+    step = plan.brownian_step(z, 0.1, 0.2, rng=4)
+    rate = 0.1 / (8 * np.pi)
+    np.testing.assert_allclose(step, rate * plan(z) + np.sqrt(2 * 0.2 * rate) * plan.noise(rng=4), rtol=1e-12)
+
+
 def test_single_precision(rng):
     x, z = rng.random((3, 50)).astype("f4"), rng.standard_normal((3, 50)).astype("f4")
     y = plans()["ewald"](x, tolerance=1e-4).sqrt(z)
@@ -152,7 +163,7 @@ def test_free_diffusion_of_one_sphere(rng):
 
 def test_refused_steps(rng):
     x = rng.random((3, 20))
-    with pytest.raises(ValueError, match="the kernel is gaussian; expected 'rpy' or 'regularised_stokeslet'"):
+    with pytest.raises(ValueError, match="expected 'rpy', 'rpy_rotation' or 'regularised_stokeslet'"):
         parki.direct.plan("gaussian", x, x, width=0.1).brownian_step(None, 1.0, 1.0)
     plan = plans()["direct"](x)
     with pytest.raises(ValueError, match="dt is 0; expected a positive number"):

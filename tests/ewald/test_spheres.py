@@ -39,6 +39,17 @@ def test_mobilities_are_symmetric_and_positive(periodicity, rng):
     assert values[0] > -1e-6 * values[-1]
 
 
+@pytest.mark.parametrize("periodicity", [0, 3])
+def test_mobilities_with_rotation_are_symmetric_and_positive(periodicity, rng):
+    n, a = 40, 0.1
+    x = np.array(BOX)[:, None] * rng.random((3, n))
+    plan = parki.ewald.plan("rpy_rotation", x, x, radius=a, box=BOX, periodicity=periodicity, tolerance=1e-6)
+    unit = np.eye(6 * n).reshape(-1, 6, n)
+    mobility = np.concatenate([plan(part).reshape(len(part), -1) for part in np.array_split(unit, 12)])
+    assert np.abs(mobility - mobility.T).max() <= 1e-6 * np.abs(mobility).max()
+    assert np.linalg.eigvalsh(0.5 * (mobility + mobility.T))[0] > 0
+
+
 @pytest.mark.parametrize("phi", [1e-4, 1e-2, 0.1, 0.4])
 def test_a_simple_cubic_lattice_sediments_by_the_series_of_hasimoto(phi):
     """The series of the tensor ends with φ: sums of its images are those of point forces and of their Laplacian."""
