@@ -94,6 +94,7 @@ def main(arguments=None):
     )
     if asked.o:
         draw(asked.o, path, side)
+        print(f"picture in {asked.o}")
 
 
 if __name__ == "__main__":
