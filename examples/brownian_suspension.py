@@ -59,6 +59,7 @@ def draw(file, path, side):
 
     figure = Figure(figsize=(10.5, 5), layout="constrained")
     left, right = figure.subplots(1, 2)
+    left.set_facecolor("#e8f1f8")  # water
     start = path[0]
     front = start[2] < side / 4
     trails = (path[:, :2, front] * UM).transpose(2, 0, 1)
