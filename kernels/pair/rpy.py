@@ -5,7 +5,7 @@ At r = 0 this is the mobility of a sphere, u = 4 f/(3 a).  Screened, far = (D, E
 and -E.
 """
 
-from typing import List
+from typing import List, Tuple
 
 import pykokkos as pk
 
@@ -17,17 +17,24 @@ SCREENED = False
 
 
 @pk.function
-def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
-    """Add the velocity due to the force on a sphere to u."""
-    half: real = 0.5 / s[3]
+def tensor(r2: real, w: real, radius: real) -> Tuple[real, real]:
+    """Return A and B."""
+    half: real = 0.5 / radius
     v: real = pk.fmin(w, half)  # keeps the formula of separate spheres finite where its result is not used
-    av2: real = 2.0 * (s[3] * v) * (s[3] * v)
+    av2: real = 2.0 * (radius * v) * (radius * v)
     a: real = v * (1.0 + av2 * (1.0 / 3.0))
     b: real = v * v * v * (1.0 - av2)
-    overlap: bool = r2 < 4.0 * s[3] * s[3]
+    overlap: bool = r2 < 4.0 * radius * radius
     if overlap:
         a = half * (8.0 / 3.0 - 1.5 * (half * (r2 * w)))
         b = 0.5 * (half * half) * w
+    return a, b
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    """Add the velocity due to the force on a sphere to u."""
+    a, b = tensor(r2, w, s[3])
     if SCREENED:
         b += far[1]
         a -= far[0] + r2 * far[1]

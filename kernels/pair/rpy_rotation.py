@@ -11,6 +11,8 @@ from typing import List
 
 import pykokkos as pk
 
+from parki.kernels.pair.rpy import tensor
+
 real = pk.double
 NS = 7  # f, t, a
 NU = 6
@@ -23,19 +25,14 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
     """Add the velocity and the angular velocity due to a sphere to u."""
     half: real = 0.5 / s[6]
     v: real = pk.fmin(w, half)  # keeps the formulas of separate spheres finite where their results are not used
-    v3: real = v * v * v
-    av2: real = 2.0 * (s[6] * v) * (s[6] * v)
-    a: real = v * (1.0 + av2 * (1.0 / 3.0))
-    b: real = v3 * (1.0 - av2)
-    c: real = v3
-    p: real = -0.5 * v3
-    q: real = 1.5 * (v3 * (v * v))
+    a, b = tensor(r2, w, s[6])
+    c: real = v * v * v
+    p: real = -0.5 * c
+    q: real = 1.5 * (c * (v * v))
     overlap: bool = r2 < 4.0 * s[6] * s[6]
     if overlap:
         x: real = half * (r2 * w)  # r/(2 a)
         h3: real = half * half * half
-        a = half * (8.0 / 3.0 - 1.5 * x)
-        b = 0.5 * (half * half) * w
         c = h3 * (4.0 - 3.0 * x)
         p = h3 * (8.0 + x * (5.0 * (x * x) - 13.5))
         q = (h3 * half) * (4.5 * w - 3.0 * (half * x))
