@@ -40,6 +40,21 @@ class Dimensions:
     result: tuple[int, ...] = (0,)
     dens: tuple[int, ...] = (0,)
 
+    def alike(self, components: int) -> int:
+        """Return the number of first components of a result that have the power of length of the first.
+
+        Parameters
+        ----------
+        components : int
+            Components of the result.
+
+        Returns
+        -------
+        int
+            The number: 1 of a potential and its gradient, all of a vector.
+        """
+        return next((row for row, power in enumerate(self.result) if power != self.result[0]), components)
+
 
 _INVERSE, _SQUARE = Dimensions(result=(-1,)), Dimensions(result=(-2,))
 _SIZED, _SCREENED = Dimensions((1,), (-1,)), Dimensions((-1,), (-1,))

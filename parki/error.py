@@ -125,12 +125,12 @@ def sample(n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
 
 
 def estimate(
-    sums: NDArray[np.float64], exact: NDArray[np.float64], n_targets: int, seed: int, has_gradient: bool = False
+    sums: NDArray[np.float64], exact: NDArray[np.float64], n_targets: int, seed: int, first: int | None = None
 ) -> ErrorEstimate:
     """Compare results ``(rhs, components, n)`` at sampled targets.
 
-    With `has_gradient`, the first component is a potential and the others are its gradient; these have different units,
-    and the larger error counts.  Bounds come from resampling the targets: they show how far the error of all targets
+    The `first` components, by default all, have another unit than the others, as a potential and its gradient: the
+    larger error counts.  Bounds come from resampling the targets: they show how far the error of all targets
     may be from that of the sample.  Errors that only few targets have need larger samples.
 
     Raises
@@ -138,8 +138,8 @@ def estimate(
     ValueError
         If the exact result is zero at all sampled targets.
     """
-    if has_gradient:
-        parts = [slice(0, 1), slice(1, None)]
+    if first is not None and first < sums.shape[1]:
+        parts = [slice(0, first), slice(first, None)]
         estimates = [estimate(sums[:, part], exact[:, part], n_targets, seed) for part in parts]
         return max(estimates, key=lambda candidate: candidate.value)
     count = sums.shape[-1]

@@ -180,7 +180,7 @@ class Pair:
     @property
     def before_slopes(self) -> int:
         """Return the rows of a result before those of another power of length, slopes or rotations."""
-        return 3 if self.pair == "pair/rpy_rotation" else self.result
+        return self.result if self.law is None else self.law.alike(self.result)
 
     @property
     def strengths(self) -> int:

@@ -157,8 +157,8 @@ class Queries:
             sums, references = ranks.gathered(self.comm, sums, self._reference(sample, doubled))
             exact, random = np.split(references, 2)
             error.warn_of_cancellation(exact, random, self.method.expected(self.chosen))
-            count, has_gradient = ranks.total(self.comm, self.n_targets), self.method.gradient is True
-            return error.estimate(sums, exact, count, seed, has_gradient)
+            count, first = ranks.total(self.comm, self.n_targets), self.kernel.before_slopes
+            return error.estimate(sums, exact, count, seed, 1 if self.method.gradient is True else first)
 
     def _reference(self, sample: Array, density: Density) -> np.ndarray:
         """Return the sum at chosen targets by other means, without the pairs that are left out."""

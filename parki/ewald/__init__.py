@@ -13,7 +13,7 @@ from parki.ewald.stokes import (
     stokes_grad,
     stokes_pressure,
     stokes_sl,
-)  # fmt: skip
+)
 from parki.plan import Plan
 
 __all__ = [

@@ -151,8 +151,8 @@ class Kernel(Pair):
 
     @property
     def before_slopes(self) -> int:
-        """Return the rows of a result before the slopes of its fields; all rows, where it has one of both alone."""
-        return self.fields if self.gather == "both" else self.result
+        """Return the rows of a result before those of another power of length, slopes or rotations."""
+        return self.fields if self.gather == "both" else super().before_slopes
 
     @property
     def components(self) -> int:

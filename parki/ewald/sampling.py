@@ -21,7 +21,6 @@ from parki.ewald.stages.sums import Stages, SumSteps
 
 Groups = Callable[[int], Iterable[tuple[int, int]]]
 
-
 NEAR_SUMS = 8.0  # sums of the near field that a square root takes, by which near and far field are balanced
 LONGER, TRIES = 1.1, 20  # factor of a cutoff whose near field is not positive, and the most cutoffs that are tried
 
@@ -31,7 +30,7 @@ def parameters(question: Question) -> Parameters | None:
     kernel = question.kernel
     if question.periodicity < 3 or kernel.spectrum.form is None:
         return None
-    costly = replace(question, kernel=replace(kernel, near=NEAR_SUMS * kernel.near), rc=None)
+    costly = replace(question, kernel=replace(kernel, near=NEAR_SUMS * kernel.near), rc=None, cell_size=None)
     p = choose.parameters(costly)
     for _ in range(TRIES):
         if kernel.is_positive(profiles.profile(p.split, p.c, p.rc, p.xi), p.tolerance):

@@ -106,4 +106,4 @@ def test_of_potential_and_gradient_the_larger_error_counts(rng):
     for part, size in ((slice(0, 1), 1e-3), (slice(1, 4), 1e-2)):
         found = exact.copy()
         found[:, part] *= 1 + size
-        assert error.estimate(found, exact, 50, 0, has_gradient=True).value == pytest.approx(size)
+        assert error.estimate(found, exact, 50, 0, first=1).value == pytest.approx(size)

@@ -9,14 +9,9 @@ import parki
 from parki.ewald.kernels import KERNELS, find
 from parki.ewald.split import far_parts, profiles
 from tests.ewald import sums
+from tests.mobilities import matrix
 
 BOX = (1.0, 1.2, 0.9)
-
-
-def matrix(plan, n):
-    """Return the mobility of n spheres, all columns in a few calls."""
-    unit = np.eye(3 * n).reshape(-1, 3, n)
-    return np.concatenate([plan(part).reshape(len(part), -1) for part in np.array_split(unit, 12)]).T
 
 
 @pytest.mark.parametrize("periodicity", range(4))
@@ -29,7 +24,7 @@ def test_mobilities_are_symmetric_and_positive(periodicity, rng):
     free = np.array([axis >= periodicity for axis in range(3)])[:, None]
     x = np.where(free, np.clip(x, 0, np.array(BOX)[:, None]), x)
     plan = parki.ewald.plan("rpy", x, x, radius=a, box=BOX, periodicity=periodicity, tolerance=1e-6)
-    mobility = matrix(plan, n)
+    mobility = matrix(plan)
     assert np.abs(mobility - mobility.T).max() <= 1e-6 * np.abs(mobility).max()
     if periodicity in (1, 2):
         across = np.eye(3 * n) - np.kron(np.eye(3), np.full((n, n), 1 / n))
@@ -44,10 +39,22 @@ def test_mobilities_with_rotation_are_symmetric_and_positive(periodicity, rng):
     n, a = 40, 0.1
     x = np.array(BOX)[:, None] * rng.random((3, n))
     plan = parki.ewald.plan("rpy_rotation", x, x, radius=a, box=BOX, periodicity=periodicity, tolerance=1e-6)
-    unit = np.eye(6 * n).reshape(-1, 6, n)
-    mobility = np.concatenate([plan(part).reshape(len(part), -1) for part in np.array_split(unit, 12)])
+    mobility = matrix(plan)
     assert np.abs(mobility - mobility.T).max() <= 1e-6 * np.abs(mobility).max()
     assert np.linalg.eigvalsh(0.5 * (mobility + mobility.T))[0] > 0
+
+
+def test_rotations_have_an_error_of_their_own(rng):
+    """Leave out pairs of a sum, whose size is measured by rows of one unit, as its error is."""
+    x, loads = rng.random((3, 80)), rng.standard_normal((6, 80))
+    pairs = np.array([[0, 2, 4], [1, 3, 5]])
+    options = {"radius": 0.04, "exclude": pairs}
+    plan = parki.ewald.plan("rpy_rotation", x, x, periodicity=0, tolerance=1e-5, **options)
+    exact = parki.direct.plan("rpy_rotation", x, x, **options)(loads)
+    off = plan(loads) - exact
+    errors = [np.linalg.norm(off[c]) / np.linalg.norm(exact[c]) for c in (slice(3), slice(3, 6))]
+    assert max(errors) < 1e-5
+    assert plan.error(80).value == pytest.approx(max(errors), rel=1e-6)
 
 
 @pytest.mark.parametrize("phi", [1e-4, 1e-2, 0.1, 0.4])

@@ -31,9 +31,9 @@ def sizes(question: Question, p: Parameters, power: int, density: Density, rows:
         return (1.0,) * len(kernel.layers)
     strengths = np.linalg.norm(exclusions.norms(density.values), axis=1)
     norms = exclusions.norms(rows) / math.sqrt(max(rows.shape[2], 1))
-    values = slice(0, kernel.before_slopes)
-    shares = []
-    for expected, columns in zip(_expected(question, p), (values, slice(values.stop, None)), strict=False):
+    values, shares = slice(0, kernel.before_slopes), []
+    rest = [slice(values.stop, None)] * (len(kernel.layers) - 1)
+    for expected, columns in zip(_expected(question, p), (values, *rest), strict=True):
         norm = np.ldexp(np.linalg.norm(norms[:, columns], axis=1), power * kernel.law.result[columns.start])
         good = (strengths > 0) & (norm > 0)
         shares.append(float(np.min(norm[good] / (expected * strengths[good]), initial=1.0)))
