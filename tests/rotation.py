@@ -30,3 +30,8 @@ def flow(r, f, t, a):
 def of_one(r, length, s, a):
     """Return the velocity and the angular velocity (6,) at r (3,) from a sphere with a force and a torque, s (6,)."""
     return flow(r, s[:3], s[3:], a)
+
+
+def of_itself(s, a):
+    """Return the velocity and the angular velocity (6, …) of a sphere by itself with a force and a torque, s (6, …)."""
+    return np.concatenate([4 / (3 * a) * s[:3], s[3:] / a**3])

@@ -8,19 +8,12 @@ from parki.direct import direct_sum
 from parki.engine import KernelError
 from parki.ewald import kernels
 from tests import own_pairs, rotation
+from tests.ewald.sums import RESULT
 
-#: Numbers of components of the densities and of the results.
+#: Numbers of components of the densities.
 KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
 KERNELS |= {"stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6, "stokes_pressure": 3, "stokes_grad": 3}
 KERNELS |= {"rotlet": 3, "rpy": 3, "rpy_rotation": 6}
-RESULT = {
-    "laplace": 1,
-    "laplace_dipole": 1,
-    "stokes_pressure": 1,
-    "yukawa": 1,
-    "stokes_grad": 9,
-    "rpy_rotation": 6,
-}  # 3 for others
 RADIUS = 0.3
 PARAMETERS = {"yukawa": {"kappa": 0.7}, "rpy": {"radius": RADIUS}, "rpy_rotation": {"radius": RADIUS}}
 WITH_NORMALS = ("stokes_dl", "stokes_comb")
@@ -130,7 +123,7 @@ def test_nothing_to_sum(kernel, rng):
     one = [s[..., :1] for s in strengths]
     alone = 4 / (3 * RADIUS) * one[0] if kernel == "rpy" else 0  # a sphere moves by itself
     if kernel == "rpy_rotation":
-        alone = one[0] * np.repeat([4 / (3 * RADIUS), RADIUS**-3], 3)[:, None]
+        alone = rotation.of_itself(one[0], RADIUS)
     np.testing.assert_allclose(direct_sum(kernel, y[:, :1], y[:, :1], *one, **rest), alone, rtol=1e-15)
 
 

@@ -56,7 +56,7 @@ VECTOR = {
     "rotlet": (rotlet, lambda t: 0 * t),
     "regularised_stokeslet": (regularised_stokeslet, lambda f, e: 2 * f / e),
     "rpy": (rpy, lambda f, a: 4 * f / (3 * a)),
-    "rpy_rotation": (rotation.of_one, lambda s, a: s * np.repeat([4 / (3 * a), a**-3], 3)),
+    "rpy_rotation": (rotation.of_one, rotation.of_itself),
 }
 
 
@@ -336,7 +336,7 @@ def test_files_are_found_by_path_whatever_their_names(mark, root, tmp_path, rng)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pairs.find("laplacian"), "kernel is 'laplacian'; expected one of 'laplace', .*'rpy', .*'coulomb'"),
+        (lambda: pairs.find("laplacian"), "kernel is 'laplacian'; expected one of 'laplace', .*rotation', 'coulomb'"),
         (lambda: pairs.find("regularised_yukawa", kappa=1.0), "epsilon is missing; regularised_yukawa expects a pos"),
         (lambda: pairs.find("rpy", radius=0.0), "radius is 0.0; expected a positive number"),
         (lambda: pairs.find("rpy", radius="large"), "radius is 'large'; expected a positive number"),

@@ -22,19 +22,10 @@ DECAY = 42.0  # gap to images along free directions, in decay lengths: exp(−DE
 EULER = 0.57721566490153286061
 SCREENED = ("yukawa", "yukawa_grad")
 HARMONIC = ("laplace", "laplace_grad", "laplace_dipole", "stokes_pressure", "rotlet", "curvature")
-PARAMETERS = {
-    "yukawa": {"kappa": 2.0},
-    "rpy": {"radius": 0.06},
-    "rpy_rotation": {"radius": 0.06},
-}  # for tests that need some
-RESULT = {
-    "laplace": 1,
-    "laplace_dipole": 1,
-    "stokes_pressure": 1,
-    "yukawa": 1,
-    "stokes_grad": 9,
-    "rpy_rotation": 6,
-}  # components; else 3
+#: Parameters for tests that need some.
+PARAMETERS = {"yukawa": {"kappa": 2.0}, "rpy": {"radius": 0.06}, "rpy_rotation": {"radius": 0.06}}
+#: Numbers of components of the results; 3 for others.
+RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9, "rpy_rotation": 6}
 
 
 # Many small products: more threads only wait for each other on a shared machine.

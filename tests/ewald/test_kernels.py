@@ -15,8 +15,8 @@ from parki.ewald.stages import radial
 from tests.ewald import sums, tails
 from tests.ewald.one_call import KAPPA, Caller, find
 
-#: Mean squares over directions, relative to that of the gradient of 1/r.
 SPHERES = ("rpy", "rpy_rotation")  # with an inner length
+#: Mean squares over directions, relative to that of the gradient of 1/r.
 SQUARES = {"laplace_dipole": 1 / 3, "stokes_pressure": 1 / 3, "rotlet": 2 / 3}
 LAYERS = (layers.LAPLACE, layers.LAPLACE_GRAD, layers.STOKES_SL, layers.STOKES_DL, layers.STOKES_GRAD)
 

@@ -7,6 +7,7 @@ import parki
 from parki.ewald import sampling
 from parki.ewald.kernels import KERNELS
 from parki.ewald.split import profiles
+from tests.mobilities import dense, deviations
 
 CELLS = {
     "cube": {"box": (1.0, 1.0, 1.0)},
@@ -22,19 +23,6 @@ def blobs(cell, n, radius, rng, **more):
     unit = np.abs(np.asarray(cell["box"], float)).max() if cell["box"][0] == 1e6 else 1.0
     x = unit * rng.random((3, n))
     return parki.ewald.plan("rpy", x, x, radius=radius * unit, **{"tolerance": 1e-4} | cell | more), x
-
-
-def dense(plan):
-    n = plan.n_sources
-    columns = np.stack([plan(e.reshape(3, n)).ravel() for e in np.eye(3 * n)], axis=1)
-    return 0.5 * (columns + columns.T)
-
-
-def deviations(samples, matrix):
-    """Return the entries of the samples' covariance less the matrix, over the errors of sampling."""
-    count, scale = len(samples), np.diag(matrix)
-    spread = np.sqrt((np.outer(scale, scale) + matrix**2) / count)
-    return (samples.T @ samples / count - matrix) / spread
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -119,6 +107,12 @@ def test_spheres_too_large_for_a_split_take_the_square_root_of_the_sum(rng):
     samples = plan.noise(rng=rng, count=3000).reshape(3000, -1)
     assert plan._sampler is False
     assert np.abs(deviations(samples, dense(plan))).max() < 4.5
+
+
+def test_a_cell_size_is_of_the_sum_alone(rng):
+    """Take a radius for which the cutoff of the noise must be longer than that of the least time."""
+    plan, _ = blobs(CELLS["cube"], 60, 0.3, rng, cell_size=20)
+    assert plan.noise(rng=1).shape == (3, 60)
 
 
 def test_an_unknown_transform_is_not_split():

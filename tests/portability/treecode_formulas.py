@@ -45,7 +45,7 @@ RADIAL = {
 VECTOR = {
     "laplace_grad": (1, 3), "dipole": (3, 1), "yukawa": (2, 1), "stokes_pressure": (3, 1), "stokes_grad": (3, 9),
     "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "rpy_rotation": (7, 6),
-    "stresslet_tensor": (6, 3),     "stokes_comb_tensor": (9, 3), "stokes_flow": (4, 4),
+    "stresslet_tensor": (6, 3), "stokes_comb_tensor": (9, 3), "stokes_flow": (4, 4),
 }  # fmt: skip
 
 
@@ -101,10 +101,7 @@ def vector_sum(name, x, src):
             within = 4 / (3 * a) * ((1 - 9 * length / (32 * a)) * f + 3 / (32 * a * length) * rf * r)
             u, zero = np.where(length > 2 * a, beyond / length, within), 4 * f / (3 * a)
         case "rpy_rotation":
-            u, zero = (
-                rotation.flow(r, s[:3], s[3:6], s[6]),
-                s[:6] * np.concatenate([3 * [4 / (3 * s[6])], 3 * [s[6] ** -3]]),
-            )
+            u, zero = rotation.flow(r, s[:3], s[3:6], s[6]), rotation.of_itself(s[:6], s[6])
         case "stresslet_tensor":
             u = double_layer(r, length, s)
         case "stokes_flow":  # velocity and pressure of forces and point flows

@@ -1,0 +1,23 @@
+"""Matrices of plans, and covariances of samples against them."""
+
+import numpy as np
+
+
+def matrix(plan):
+    """Return the matrix of a plan whose targets are its sources, all columns in a few calls."""
+    n = plan.kernel.dens * plan.n_sources
+    unit = np.eye(n).reshape(n, plan.kernel.dens, -1)
+    return np.concatenate([plan(part).reshape(len(part), -1) for part in np.array_split(unit, min(n, 12))]).T
+
+
+def dense(plan):
+    """Return the matrix of a plan whose targets are its sources, symmetric."""
+    columns = matrix(plan)
+    return 0.5 * (columns + columns.T)
+
+
+def deviations(samples, matrix):
+    """Return the entries of the covariance of samples (count, n) less the matrix, over the errors of sampling."""
+    count, scale = len(samples), np.diag(matrix)
+    spread = np.sqrt((np.outer(scale, scale) + matrix**2) / count)
+    return (samples.T @ samples / count - matrix) / spread
