@@ -1,5 +1,7 @@
 """Views passed by value: which views, their place in the arguments, and launches that hold them."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from parki import engine
 from parki.engine import Fixed
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu
+from parki.engine.lower.common import field
 from parki.engine.steps import Step, Steps, argument, constant, result
 from parki.engine.tree.check import check
 from parki.engine.tree.parse import parse
@@ -57,6 +60,11 @@ def test_text():
     assert ("int32[2]", "k") in text.fields
     assert "double a[5];" in text.source
     assert '#define PK_ARGUMENTS "parki_work_param_0"' in text.source
+    members = [(name, field(kind)) for kind, name in text.fields]
+    struct = type("Arguments", (ctypes.Structure,), {"_fields_": members})
+    for name, count, kind in (("a", 5, "double"), ("k", 2, "int32_t")):
+        assert f"pk_fixed<{kind}> {name}(pk_a.{name}, {count}, {getattr(struct, name).offset});" in text.source
+    assert "__builtin" not in text.source  # older NVRTC has none
     plain = gpu.lower(kernel, {"a": "C", "k": "C", "y": "C"}, {})
     assert "PK_ARGUMENTS" not in plain.source
     assert ("ptr", "a") in plain.fields

@@ -6,6 +6,7 @@ reductions and scans leave one partial result per block, which the launch puts t
 """
 
 from collections.abc import Mapping
+from itertools import accumulate
 from types import MappingProxyType
 
 from parki.engine.lower.common import (
@@ -28,7 +29,13 @@ from parki.engine.tree import ir
 
 HEADERS = ("pk_gpu.h", "pk_roots.h", "pk_exp.h", "pk_seeds.h")
 NONE: Mapping[str, int] = MappingProxyType({})
+WIDE = ("ptr", "int64", "double")  # members of 8 bytes; all others have 4
 LAUNCH_FIELDS = (("ptr", "pk_partial"), ("int32", "pk_first"), ("int32", "pk_league"), ("int32", "pk_phase"))
+
+
+def width(kind: str) -> int:
+    """Return the bytes of a member, or of an element of one with several."""
+    return 8 if kind.partition("[")[0] in WIDE else 4
 
 
 def span(view: str) -> str:
@@ -93,8 +100,13 @@ class _Gpu(Printer):
             out += [("int64", stride(p.name, d)) for d in range(p.rank) if d != unit]
             out += [("int64", extent(p.name, d)) for d in range(p.rank) if (p.name, d) in self.used_extents]
         out += [("int32" if p.type == "bool" else p.type, p.name) for p in self.scalar_params]
-        wide = {"ptr": 8, "int64": 8, "double": 8}
-        return sorted([*out, *LAUNCH_FIELDS], key=lambda f: -wide.get(f[0].partition("[")[0], 4))
+        return sorted([*out, *LAUNCH_FIELDS], key=lambda f: -width(f[0]))
+
+    def places(self) -> dict[str, int]:
+        """Return the bytes before each member: the widest come first, so none are lost.  NVRTC 13.0 has no offsetof."""
+        fields = self.fields()
+        sizes = [width(kind) * int(kind.partition("[")[2].rstrip("]") or 1) for kind, _ in fields]
+        return dict(zip((name for _, name in fields), accumulate(sizes, initial=0), strict=False))
 
     def field_text(self, kind: str, name: str) -> str:
         """Return the declaration of a member."""
@@ -111,11 +123,11 @@ class _Gpu(Printer):
 
     def arguments(self) -> list[str]:
         """Return the members of the struct as locals of the kernel."""
-        out = []
+        out, places = [], self.places()
         for p in self.view_params:
             if self.layouts[p.name] == VALUE:
-                place = f"(int32_t)__builtin_offsetof(pk_args, {p.name})"
-                out.append(f"const pk_fixed<{CTYPES[p.type]}> {p.name}(pk_a.{p.name}, {self.counts[p.name]}, {place});")
+                size = f"{self.counts[p.name]}, {places[p.name]}"
+                out.append(f"const pk_fixed<{CTYPES[p.type]}> {p.name}(pk_a.{p.name}, {size});")
                 continue
             kind = "pk_out" if p.written else "pk_in"
             out.append(f"const {kind}<{CTYPES[p.type]}> {p.name}(pk_a.{p.name}, pk_a.{span(p.name)});")
