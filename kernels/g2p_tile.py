@@ -23,6 +23,7 @@ ZL = 4
 ROW = 20  # elements of scratch from one row along z to the next
 CAP = 48  # targets whose windows fit in scratch
 PIECE = 128  # targets that are tested at once
+LOADS = 4  # numbers of the grid that a thread asks for before it stores them
 LANES = YL * ZL
 INVERSE = 65536 // ZL + 1  # lane * INVERSE >> 16 is lane // ZL, in fewer instructions
 LINE = LANES // 2 * 2 + 1  # results of lanes from one target to the next: odd, so that lanes read in different banks
@@ -218,11 +219,17 @@ def g2p_tile(
                                 from_y = e1 - 1
                             if from_z >= e2:
                                 from_z = e2 - 1
-                            for x in range(EX):
-                                from_x: int = x0 + x
-                                if from_x >= e0:
-                                    from_x = e0 - 1
-                                tile[x * PLANE + y * ROW + z] = grid[r * NC + c][from_x][from_y][from_z]
+                            for x in range(0, EX, LOADS):
+                                v: List[real] = [0.0] * LOADS
+                                for q in range(LOADS):
+                                    from_x: int = x0 + x + q
+                                    if from_x >= e0:
+                                        from_x = e0 - 1
+                                    v[q] = grid[r * NC + c][from_x][from_y][from_z]
+                                for q in range(LOADS):
+                                    in_copy: bool = x + q < EX
+                                    if in_copy:
+                                        tile[(x + q) * PLANE + y * ROW + z] = v[q]
 
                         pk.parallel_for(pk.TeamThreadRange(team, EY * EZ), copy)
                         team.team_barrier()

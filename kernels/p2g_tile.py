@@ -6,6 +6,7 @@ lists the sources that reach its grid points; each lane adds them to the YT rows
 whose sums are in scratch between turns, and passes over ZS of them where a window does not reach along z.  Sources come
 in the same order on every machine.
 
+Sources that are taken together are far apart in memory, so of many cells: rows of lanes then have like work.
 Neighbouring lanes are neighbours along y first, then along x, so that lanes of a row are close together and read few
 different values.  Windows along y and z are kept for all grid points of the tile, with zeros outside.
 """
@@ -146,13 +147,12 @@ def p2g_tile(
 
         candidates: int = pk.parallel_scan(pk.TeamThreadRange(team, some), meet)
         team.team_barrier()
-        for first_candidate in range(0, candidates, CANDIDATES):
-            n: int = candidates - first_candidate
-            if n > CANDIDATES:
-                n = CANDIDATES
+        lists: int = (candidates + CANDIDATES - 1) // CANDIDATES
+        for list_number in range(lists):
+            n: int = (candidates - list_number + lists - 1) // lists
 
             def keep(candidate: int, acc: pk.Acc[int], final: bool):
-                at: int = first_candidate + candidate
+                at: int = candidate * lists + list_number
                 low: int = 0
                 high: int = some
                 while high - low > 1:
@@ -173,32 +173,40 @@ def p2g_tile(
 
             listed: int = pk.parallel_scan(pk.TeamThreadRange(team, n), keep)
             team.team_barrier()
-            for first_listed in range(0, listed, CAP):
-                m: int = listed - first_listed
-                if m > CAP:
-                    m = CAP
+            batches: int = (listed + CAP - 1) // CAP
+            for batch in range(batches):
+                m: int = (listed - batch + batches - 1) // batches
 
-                def prepare(source: int):
-                    e: int = found[first_listed + source]
-                    first[4 * source] = first_tap(src[e][0], s0) - tile[0]
-                    first[4 * source + 1] = first_tap(src[e][1], s1) - tile[1]
-                    z: int = first_tap(src[e][2], s2) - tile[2]
-                    touched: int = 0
-                    for part in range(TZ // ZS):
-                        z_in_window: bool = z < (part + 1) * ZS and z > part * ZS - P
-                        if z_in_window:
-                            touched += 1 << part
-                    first[4 * source + 2] = z
-                    first[4 * source + 3] = touched
-                    middle[3 * source] = offset(src[e][0], s0)
-                    middle[3 * source + 1] = offset(src[e][1], s1)
-                    middle[3 * source + 2] = offset(src[e][2], s2)
-                    v: List[real] = [0.0] * NM
-                    moments(src, e, r, 0, v)
-                    for c in range(NM):
-                        moment[source * NM + c] = v[c]
+                def prepare(part: int):
+                    source: int = part // 4
+                    axis: int = part % 4
+                    e: int = found[source * batches + batch]
+                    along_an_axis: bool = axis < 3
+                    if along_an_axis:
+                        s: coord = s0
+                        along_y_axis: bool = axis == 1
+                        along_z_axis: bool = axis == 2
+                        if along_y_axis:
+                            s = s1
+                        if along_z_axis:
+                            s = s2
+                        tap: int = first_tap(src[e][axis], s) - tile[axis]
+                        first[4 * source + axis] = tap
+                        middle[3 * source + axis] = offset(src[e][axis], s)
+                        if along_z_axis:
+                            touched: int = 0
+                            for z_part in range(TZ // ZS):
+                                z_in_window: bool = tap < (z_part + 1) * ZS and tap > z_part * ZS - P
+                                if z_in_window:
+                                    touched += 1 << z_part
+                            first[4 * source + 3] = touched
+                    else:
+                        v: List[real] = [0.0] * NM
+                        moments(src, e, r, 0, v)
+                        for c in range(NM):
+                            moment[source * NM + c] = v[c]
 
-                pk.parallel_for(pk.TeamThreadRange(team, m), prepare)
+                pk.parallel_for(pk.TeamThreadRange(team, 4 * m), prepare)
 
                 def zero(value: int):
                     win[value] = 0.0

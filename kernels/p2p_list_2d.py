@@ -19,7 +19,7 @@ PARTS = 1  # teams that share a batch whose targets do not all fit in the scratc
 RUNS = 64  # runs that fit in scratch
 TESTS = 128  # sources that a target tests at once, a multiple of LANES
 FULL = 96  # sources of a target's list, a multiple of LANES, for which they are summed
-CAP = 1024  # sources that fit in scratch, a multiple of TESTS
+CAP = 1536  # sources that fit in scratch, a multiple of TESTS
 ROOM = 1.002  # squared reach of the test in single precision, in units of rc squared
 OUTSIDE = 1e18  # coordinate of no source
 

@@ -7,6 +7,7 @@ arrays.  A library is imported when it is asked for, never before.  Neither dire
 import contextlib
 import difflib
 import importlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -17,6 +18,9 @@ import numpy as np
 from parki.arrays import Array, module_of
 from parki.engine import forks
 
+MOST_CALLS = (
+    16  # of a library for GPUs, one after another, that are faster than a copy with all lines beside each other
+)
 _process = forks.lock()  # for the state that libraries share among all threads of Python
 
 
@@ -44,31 +48,57 @@ class Scipy:
 
 
 class Cupy:
-    """`cupyx.scipy.fft`, by plans kept here: plans in CuPy's cache may be dropped, or run in another stream."""
+    """cuFFT or hipFFT by CuPy's plans, in place, kept here: plans in CuPy's cache may be dropped, or run elsewhere.
+
+    Lines beside each other in memory are transformed together, with what lies in gaps between them: margins of a grid,
+    whose numbers are not used at that time.
+    """
 
     def __init__(self, module: ModuleType, threads: int) -> None:
-        self.module = module
         self.plans: dict[tuple, Any] = {}
 
     def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
-        # A box within margins may not be aligned to complex numbers; its reals are aligned.
-        real = _reals(x).swapaxes(axis % x.ndim, -2)
+        axis %= x.ndim
+        is_last, n = axis == x.ndim - 1, x.shape[axis]
+        if is_last and x.flags.c_contiguous:
+            x, axis = x.reshape(-1, n), 1
+        strides = [stride // x.dtype.itemsize for stride in x.strides]
+        outer = x.shape[: max(axis - 1, 0) if is_last else axis]  # gone through one after another
+        if _misaligned(x) or strides[-1] != 1 or math.prod(outer) > MOST_CALLS:
+            self._copied(x, axis, inverse)
+            return
+        if is_last:
+            lines, apart = (x.shape[axis - 1], strides[axis - 1]) if axis else (1, n)
+        else:
+            lines = 1 + sum((m - 1) * s for m, s in zip(x.shape[axis + 1 :], strides[axis + 1 :], strict=True))
+            apart = 1
+        for index in np.ndindex(outer):
+            self._transform(x[index], (n,), (strides[axis], apart), lines, inverse)
+
+    def run_planes(self, x: Array, inverse: bool) -> None:
+        """Transform a complex array without gaps along its last two axes, in place."""
+        shape = x.shape[-2:]
+        self._transform(x, shape, (1, math.prod(shape)), x.size // max(math.prod(shape), 1), inverse)
+
+    def _copied(self, x: Array, axis: int, inverse: bool) -> None:
+        """Transform a copy, with the axis last, and copy it back."""
+        real = _reals(x).swapaxes(axis, -2)
         work = module_of(x).empty(real.shape[:-1], x.dtype)
         _reals(work)[...] = real
-        if inverse:
-            result = self.module.ifft(work, norm="forward", overwrite_x=True, plan=self._plan(work))
-        else:
-            result = self.module.fft(work, overwrite_x=True, plan=self._plan(work))
-        real[...] = _reals(result)
+        n = work.shape[-1]
+        self._transform(work, (n,), (1, n), work.size // max(n, 1), inverse)
+        real[...] = _reals(work)
 
-    def _plan(self, work: Array) -> Any:
-        """Return the plan of an array's rows."""
-        key = (n := work.shape[-1], work.size // n, work.dtype)
+    def _transform(self, x: Array, shape: tuple[int, ...], layout: tuple[int, int], count: int, inverse: bool) -> None:
+        """Transform arrays of a shape from the first number of x on; `layout` has strides within and between them."""
+        if not x.size:
+            return
+        cufft = module_of(x).cuda.cufft
+        key = (shape, layout, count, x.dtype)
         if key not in self.plans:
-            cufft = module_of(work).cuda.cufft
-            kind = cufft.CUFFT_C2C if work.dtype == np.complex64 else cufft.CUFFT_Z2Z
-            self.plans[key] = cufft.Plan1d(n, kind, work.size // n)
-        return self.plans[key]
+            kind = cufft.CUFFT_C2C if x.dtype == np.complex64 else cufft.CUFFT_Z2Z
+            self.plans[key] = cufft.PlanNd(shape, shape, *layout, shape, *layout, kind, count, "C", -1, None)
+        self.plans[key].fft(x, x, cufft.CUFFT_INVERSE if inverse else cufft.CUFFT_FORWARD)
 
 
 class Ducc:
@@ -215,6 +245,12 @@ def pairs(spectrum: Array) -> Array:
 def complexes(real: Array) -> Array:
     """Return a view of pairs of reals as complex numbers, the last axis half as long."""
     return real.view(np.complex64 if real.dtype == np.float32 else np.complex128)
+
+
+def _misaligned(x: Array) -> bool:
+    """Tell whether a number lies at an address, or strides apart, that is not a whole number of complex numbers."""
+    size = x.dtype.itemsize
+    return x.data.ptr % size != 0 or any(stride % size for stride in x.strides)
 
 
 def _reals(x: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parki import lanczos
+from parki import lanczos, normal
 from parki.arrays import AnyArray, Array
 from parki.checks import check_not_negative, check_positive, check_share, check_whole
 from parki.energies import Energetic
@@ -104,7 +104,8 @@ class Fluctuating(Energetic):
         Parameters
         ----------
         rng : numpy.random.Generator or int, optional
-            Generator of random numbers, or its seed.  The same seed gives the same vectors, on any number of threads.
+            Generator of random numbers, or its seed.  The same seed gives the same vectors, on any number of threads;
+            on a GPU other ones, which it draws itself.
         count : int, optional
             Number of vectors, which share their products.
         tolerance : float, optional
@@ -150,8 +151,7 @@ class Fluctuating(Energetic):
                 values = sampler.draw(generator, size, limit, self._groups, MOST_PRODUCTS)
             values = self.arguments.given(values)
         else:
-            z = generator.standard_normal((size, dens, self.n_sources), self.dtype)
-            vectors = self.arguments.given(self.xp.asarray(z))
+            vectors = self.arguments.given(normal.numbers(generator, (size, dens, self.n_sources), self.dtype, self.xp))
             values = self._root(vectors, limit).reshape(vectors.shape)
         return self.arguments.home(values if count is not None else values[0])
 
@@ -174,7 +174,7 @@ class Fluctuating(Energetic):
         kT : float
             Thermal energy, in units of a force times the points' unit of length.
         rng : numpy.random.Generator or int, optional
-            Generator of random numbers, or its seed.  The same seed gives the same step, on any number of threads.
+            Generator of random numbers, or its seed, as for `noise`.
         viscosity : float, default 1.0
             Viscosity η, in units of a force times the time's unit over the square of the points' unit of length.
         tolerance : float, optional

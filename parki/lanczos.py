@@ -127,10 +127,14 @@ def _orthonormal(w: Array, least: float, xp: Any) -> tuple[Array, NDArray[np.flo
 
     Directions in which the vectors have at most the length `least`, or rounding, are left out.
     """
-    u, sizes, v = xp.linalg.svd(w, full_matrices=False)
-    sizes, v = _host(sizes), _host(v)
-    kept = sizes > max(least, 64 * float(np.finfo(w.dtype).eps) * sizes[0])
-    return xp.ascontiguousarray(u[:, : kept.sum()]), sizes[kept, None] * v[kept]
+    rounding = 64 * float(np.finfo(w.dtype).eps)
+    if w.shape[1] == 1:
+        size = float(xp.linalg.norm(w))
+        return (w / size, np.array([[size]])) if size > least else (w[:, :0], np.empty((0, 1)))
+    q, r = xp.linalg.qr(w)
+    u, sizes, v = np.linalg.svd(_host(r), full_matrices=False)
+    kept = sizes > max(least, rounding * sizes[0])
+    return xp.ascontiguousarray(q @ xp.asarray(u[:, kept], w.dtype)), sizes[kept, None] * v[kept]
 
 
 def _host(a: Array) -> NDArray[np.float64]:

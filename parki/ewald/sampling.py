@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parki import lanczos
+from parki import lanczos, normal
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.ewald.choice import choose
@@ -90,7 +90,7 @@ class Sampler:
         """
         p, far = self._p, self._far
         dens, xp = p.kernel.dens, spaces.array_module(far.sum.space)
-        z = xp.asarray(rng.standard_normal((count, dens * far.sum.density.shape[-1]), p.dtype))
+        z = normal.numbers(rng, (count, dens * far.sum.density.shape[-1]), p.dtype, xp)
 
         def product(columns: Array) -> Array:
             values = xp.ascontiguousarray(columns.T).reshape(columns.shape[1], dens, -1)
@@ -104,8 +104,7 @@ class Sampler:
         results = xp.ascontiguousarray(root.values.T).reshape(count, dens, -1)
         noise = xp.empty_like(results[:1])
         for result in results:
-            grid = rng.standard_normal(far.sum.noise.shape, p.far)
-            far.draw(xp.asarray(grid), noise, self._times)
+            far.draw(normal.numbers(rng, far.sum.noise.shape, p.far, xp), noise, self._times)
             result += noise[0]
         return results
 

@@ -200,32 +200,30 @@ def _function(name):
     return lambda *given, **named: _wrapped(getattr(np, name)(*map(_own, given), **named))
 
 
-class Plan1d:
-    """A plan of cuFFT, which takes arrays of its own length, number of rows and type only."""
+class PlanNd:
+    """A plan of cuFFT: transforms of one type, in place, from the first number of an array on, whatever its shape."""
 
-    CUFFT_C2C, CUFFT_Z2Z = 0x29, 0x69
+    CUFFT_C2C, CUFFT_Z2Z, CUFFT_FORWARD, CUFFT_INVERSE = 0x29, 0x69, -1, 1
     made = 0
 
-    def __init__(self, n, kind, batch):
-        Plan1d.made += 1
-        self.of = n, {self.CUFFT_C2C: np.complex64, self.CUFFT_Z2Z: np.complex128}[kind], batch
+    def __init__(self, shape, inner, stride, apart, inner_out, stride_out, apart_out, kind, count, order, *rest):
+        PlanNd.made += 1
+        assert (shape, stride, apart, order) == (inner_out, stride_out, apart_out, "C")
+        assert inner == shape
+        assert stride == 1 or len(shape) == 1
+        self.dtype = {self.CUFFT_C2C: np.dtype(np.complex64), self.CUFFT_Z2Z: np.dtype(np.complex128)}[kind]
+        within = [stride * int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
+        self.shape, self.strides = (count, *shape), [self.dtype.itemsize * step for step in (apart, *within)]
 
-    def check(self, rows):
-        assert self.of == (rows.shape[-1], rows.dtype, rows.size // rows.shape[-1])
-
-
-def _transform(function):
-    """Return a transform in the array's precision, into new memory with the axis last, whatever `overwrite_x` says."""
-
-    def run(x, axis=-1, norm=None, overwrite_x=False, *, plan):
-        rows = streams.lasting(x.inner).swapaxes(axis, -1)
-        plan.check(rows)
-        made = empty(rows.shape, x.dtype)
-        found = streams.lasting(made.inner)
-        streams.perform(lambda: np.copyto(found, function(rows, axis=-1, norm=norm), casting="same_kind"))
-        return made.swapaxes(axis, -1)
-
-    return run
+    def fft(self, a, out, direction):
+        first = streams.lasting(a.inner)
+        assert a.dtype == self.dtype
+        assert out is a
+        assert first.ctypes.data % self.dtype.itemsize == 0
+        transform = np.fft.ifftn if direction == self.CUFFT_INVERSE else np.fft.fftn
+        axes, norm = tuple(range(1, len(self.shape))), "forward" if direction == self.CUFFT_INVERSE else "backward"
+        lines = np.lib.stride_tricks.as_strided(first, self.shape, self.strides)
+        streams.perform(lambda: np.copyto(lines, transform(lines, axes=axes, norm=norm), casting="same_kind"))
 
 
 def argsort(a, axis=-1, kind=None):
@@ -249,8 +247,8 @@ def modules():
         using_allocator=streams.using_allocator, runtime=types.SimpleNamespace(),
     )  # fmt: skip
     cupy.cuda.runtime.streamCaptureModeThreadLocal, cupy.cuda.runtime.getDevice = "thread", lambda: Device.now
-    cupy.cuda.cufft = types.SimpleNamespace(Plan1d=Plan1d, CUFFT_C2C=Plan1d.CUFFT_C2C, CUFFT_Z2Z=Plan1d.CUFFT_Z2Z)
-    fft.fft, fft.ifft = _transform(np.fft.fft), _transform(np.fft.ifft)
+    numbers = {name: getattr(PlanNd, name) for name in vars(PlanNd) if name.startswith("CUFFT")}
+    cupy.cuda.cufft = types.SimpleNamespace(PlanNd=PlanNd, **numbers)
     found = {name: types.ModuleType(name) for name in ("cupyx", "cupyx.scipy")}
     found["cupyx"].empty_pinned = streams.empty_pinned
     return found | {"cupy": cupy, "cupyx.scipy.fft": fft}

@@ -90,9 +90,9 @@ def test_what_is_chosen():
     assert (host.p2p, host.p2g, host.g2p) == ("LIST", "BLOCK", "TARGET")
     assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("LIST-2D", "TILE", "TILE")
     assert host.targets >= 4
-    assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (8, 32, 256, 128)
+    assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (16, 32, 256, 128)
     assert variants.lane_rows(gpu.g2p_threads) == (16, 8)
-    assert variants.choose(spaces.get("GpuSim64"), "float64").targets == 8
+    assert variants.choose(spaces.get("GpuSim64"), "float64").targets == 16
 
 
 @pytest.mark.parametrize(("kernel", "near_field"), [("laplace", "GM-1D"), ("stokes_sl", "LIST-2D")])
@@ -101,7 +101,7 @@ def test_near_fields_of_kernels(kernel, near_field):
     p = choose.parameters(Question(kernel, (1.0, 1.0, 1.0), 1000, 1000, 1e-6))
     for space, targets in (("GpuSim", 32), ("GpuSim64", 64)):
         v = variants.choose(spaces.get(space), "float64", p=p)
-        assert (v.p2p, v.targets) == (near_field, 8 if near_field == "LIST-2D" else targets)
+        assert (v.p2p, v.targets) == (near_field, 16 if near_field == "LIST-2D" else targets)
     named = EwaldOptions(box=[1, 1, 1], p2p_method="GM-2D")
     assert variants.choose(spaces.get("GpuSim"), "float64", named, p).p2p == "GM-2D"
     assert variants.choose(spaces.get("Serial"), "float64", p=p).p2p == "LIST"

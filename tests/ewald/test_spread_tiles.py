@@ -80,10 +80,10 @@ def test_counts_are_those_of_random_points(rng):
     cell_grid = parki.cells.CellGrid((1.0, 1.0, 1.0), shape)
     turns = loop_counts.tiles(spreading, cell_grid, extent, tile, 1)
     of = turns.of
-    lists = of["first_column"] * of["first_candidate"]
+    lists = of["first_column"] * of["list_number"]
     assert turns.teams == n_tiles
     assert turns.teams * lists * of["candidate"] == pytest.approx(candidates, rel=0.25)
-    met = turns.teams * lists * of["first_listed"] * of["t"]
+    met = turns.teams * lists * of["batch"] * of["t"]
     assert met == pytest.approx(members, rel=0.15)
     owners = tile["TX"] * tile["TY"] // tile["YT"]
     assert of["q"] == pytest.approx(of["t"] * of["in_reach"])

@@ -101,7 +101,7 @@ def vector_sum(name, x, src):
             within = 4 / (3 * a) * ((1 - 9 * length / (32 * a)) * f + 3 / (32 * a * length) * rf * r)
             u, zero = np.where(length > 2 * a, beyond / length, within), 4 * f / (3 * a)
         case "rpy_rotation":
-            u, zero = rotation.flow(r, s[:3], s[3:6], s[6]), rotation.of_itself(s[:6], s[6])
+            u, zero = rotation.flow(r, s[:3, None], s[3:6, None], s[6]), rotation.of_itself(s[:6], s[6])[:, None]
         case "stresslet_tensor":
             u = double_layer(r, length, s)
         case "stokes_flow":  # velocity and pressure of forces and point flows

@@ -17,9 +17,11 @@ from parki.engine.errors import BuildError
 from parki.engine.run import devices
 
 KINDS = {"cuda": devices.CUDA, "hip": devices.HIP}
-# NVRTC trades registers for resident threads by a rule of its own; a kernel that spills is compiled again for at least
-# this many threads per multiprocessor (which means up to 128, then 255 registers each), and no more.
+# NVRTC trades registers for resident threads by a rule of its own.  A kernel that spills is compiled again for at least
+# this many threads per multiprocessor (which means up to 128, then 255 registers each), and no more; one that would
+# have fewer threads there without spilling, too.
 _FEWER_THREADS = ((), ("-DPK_RESIDENT=512",), ("-DPK_RESIDENT=256",))
+_MOST_REGISTERS = 128  # of each of 512 threads
 _SUFFIXES = {"cuda": ("kernel.cu", "kernel.cubin"), "hip": ("kernel.hip", "kernel.hsaco")}  # source, object
 
 

@@ -20,7 +20,7 @@ DEVICE_DEFAULTS = {"p2p": "LIST-2D", "p2g": "TILE", "g2p": "TILE"}
 # interpolate.  In wider warps a batch has as many more targets, unless each has a warp of lanes.
 P2P_SHAPES = {
     "LIST": (32, 1),
-    "LIST-2D": (8, 32),
+    "LIST-2D": (16, 32),
     "GM-1D": (32, 1),
     "GM-2D": (8, 4),
     "SM-1D": (64, 1),

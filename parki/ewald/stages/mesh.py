@@ -53,14 +53,17 @@ class Mesh:
     def grid(self, p: Parameters, components: int, space: Space) -> Handle:
         """Return the whole grid.
 
-        Rows have even length, because some libraries take only strides of whole complex numbers.
+        Rows have even length, because some libraries take only strides of whole complex numbers.  On a GPU the box
+        begins at one, so that it is transformed in place.
         """
         shape = [max(e, offset + n) for e, offset, n in zip(self.extent, self.at, self.box, strict=True)]
         shape[2] += shape[2] % 2  # whole complex numbers
         plane = shape[1:]
         if space.engine == "parki" and space.pick(True, False):  # PyKokkos is given copies of arrays with gaps
             plane = spread_out(*plane, p.P, np.dtype(p.far).itemsize)
-        return state("grid", (components, shape[0], *plane), p.far, zero=False)[:, :, : shape[1], : shape[2]]
+        lead = self.at[2] % 2 if space.own_memory else 0
+        memory = state("grid", (components, shape[0], plane[0], plane[1] + 2 * lead), p.far, zero=False)
+        return memory[:, :, : shape[1], lead : lead + shape[2]]
 
     def touched(self, grid: Handle) -> Handle:
         """Return the part that windows may touch."""

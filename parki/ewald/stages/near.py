@@ -9,7 +9,7 @@ from parki.arrays import Array
 from parki.cells import SortedCellHandles
 from parki.engine.steps import Handle, Number, Step, constant, state
 from parki.ewald.choice.params import Parameters
-from parki.ewald.choice.variants import Variants
+from parki.ewald.choice.variants import MOST_LANES, Variants
 from parki.ewald.stages import radial
 from parki.ewald.stages.points import coincident
 
@@ -23,6 +23,8 @@ LOOPS = {
 JAM = {1: "jam_3", 2: "jam_3"}
 #: Bytes of scratch for the targets of a team of LIST-2D, at most, if it has several: their lists, sums of their lanes.
 TARGETS_BYTES = 28 << 10
+#: Rows of lanes of a team of LIST-2D, at most: targets of a batch take turns, and share the team's list of sources.
+ROWS = 8
 
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
@@ -107,7 +109,10 @@ def field(
         "tiny": tiny,
     }
     parts = _parts(p, v, rhs)
-    shape = (-(-v.targets // parts), v.lanes if v.p2p.endswith("2D") else 1)
+    rows = -(-v.targets // parts)
+    if v.p2p == "LIST-2D":
+        rows = min(rows, ROWS * max(1, MOST_LANES // v.lanes))
+    shape = (rows, v.lanes if v.p2p.endswith("2D") else 1)
     unit = near_kernel(p, v, rhs, skew is not None)
     return NearField(result, tiny, Step("p2p.kernel", unit, parts * len(batch), args, shape, lane="near"))
 

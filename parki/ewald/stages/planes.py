@@ -103,6 +103,10 @@ class Sizes:
         """Return the shape of a buffer, with complex numbers as pairs of reals."""
         return self.rhs * self.components, self.planes, self.c.rows, 2 * self.c.length
 
+    def at_once(self, transforms: Transforms) -> bool:
+        """Tell whether the library transforms whole planes: rows of zeros and unused columns cost less than copies."""
+        return not isinstance(self.c, Columns) and isinstance(transforms.library, fft.Cupy)
+
     def spectra(self, context: Context, buffer: Array, n_fields: int) -> list[Array]:
         """Return the complex arrays to transform: one on a host, where calls take time, else one per component.
 
@@ -242,16 +246,22 @@ def _virial(p: Parameters, sizes: Sizes) -> dict[str, Any]:
 
 
 def _forward(sizes: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:
-    """Transform the rows of the planes, then the needed columns."""
+    """Transform the rows of the planes, then the needed columns, or whole planes at once."""
     for c in sizes.spectra(context, buffer, sizes.spread):
+        if sizes.at_once(transforms):
+            transforms.library.run_planes(c, False)
+            continue
         transforms.library.run(c[..., : sizes.inside, :], c.ndim - 1, False)
         for columns in context.block["columns"]:
             transforms.library.run(c[..., columns], c.ndim - 2, False)
 
 
 def _backward(sizes: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:
-    """Transform back the columns, then the rows that fit in the grid."""
+    """Transform back the columns, then the rows that fit in the grid, or whole planes at once."""
     for c in sizes.spectra(context, buffer, sizes.result):
+        if sizes.at_once(transforms):
+            transforms.library.run_planes(c, True)
+            continue
         for columns in context.block["columns"]:
             transforms.library.run(c[..., columns], c.ndim - 2, True)
         transforms.library.run(c[..., : sizes.inside, :], c.ndim - 1, True)

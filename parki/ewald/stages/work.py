@@ -243,7 +243,7 @@ def _tiles(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh,
         loads = in_lanes(text.loads, rest.loads, planes=1 / line, win=win)
         operations, stores = in_lanes(text.operations, rest.operations), in_lanes(text.stores, rest.stores)
         text = replace(text, operations=operations, loads=loads, stores=stores)
-    candidates = turns.teams * math.prod(turns.of[name] for name in ("first_column", "first_candidate", "candidate"))
+    candidates = turns.teams * math.prod(turns.of[name] for name in ("first_column", "list_number", "candidate"))
     return p2g.counts(v.p2g, text, s, kind != "host", fill, looked_at=candidates)
 
 
