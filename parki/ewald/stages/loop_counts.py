@@ -229,6 +229,8 @@ def _tiled(s: Spreading, cells: CellGrid, kernel: Kernel, tile: Tile) -> Trips:
     turns = {"a": columns[0], "b": columns[1], "e": pieces, "j": tests / math.prod(columns) / pieces}
     turns |= {"in_tile": targets / tests, "final": 1.0, "batch": batches / math.prod(columns) / pieces}
     turns |= {"t": targets / batches, "c": float(kernel.fields)}
+    loads, along_x = kernel_constant("g2p_tile", "LOADS"), tile.sides[0] + s.P - 1
+    turns["in_copy"] = along_x / (-(-along_x // loads) * loads)  # the last piece of a copy is filled up
     longest = max(tile.taps[1:])
     turns |= {"in_window": tile.P / longest, "along_y": tile.taps[1] / longest, "along_z": tile.taps[2] / longest}
     slopes = 3.0 if kernel.gather == "both" else float(tile.parts == 3)
