@@ -18,9 +18,7 @@ import numpy as np
 from parki.arrays import Array, module_of
 from parki.engine import forks
 
-MOST_CALLS = (
-    16  # of a library for GPUs, one after another, that are faster than a copy with all lines beside each other
-)
+MOST_CALLS = 16  # of a library for GPUs that are faster than a copy with all lines beside each other
 _process = forks.lock()  # for the state that libraries share among all threads of Python
 
 

@@ -127,13 +127,12 @@ def _orthonormal(w: Array, least: float, xp: Any) -> tuple[Array, NDArray[np.flo
 
     Directions in which the vectors have at most the length `least`, or rounding, are left out.
     """
-    rounding = 64 * float(np.finfo(w.dtype).eps)
     if w.shape[1] == 1:
         size = float(xp.linalg.norm(w))
-        return (w / size, np.array([[size]])) if size > least else (w[:, :0], np.empty((0, 1)))
+        return (w[:, :0], np.empty((0, 1))) if size <= least else (w / size, np.array([[size]]))
     q, r = xp.linalg.qr(w)
     u, sizes, v = np.linalg.svd(_host(r), full_matrices=False)
-    kept = sizes > max(least, rounding * sizes[0])
+    kept = sizes > max(least, 64 * float(np.finfo(w.dtype).eps) * sizes[0])
     return xp.ascontiguousarray(q @ xp.asarray(u[:, kept], w.dtype)), sizes[kept, None] * v[kept]
 
 
