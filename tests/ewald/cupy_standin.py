@@ -172,7 +172,9 @@ def asarray(x, dtype=None):
 def empty(shape, dtype=float):
     if not streams.allocators:
         streams.unrecorded()  # without a pool others may get the memory next
-        return ndarray(np.empty(shape, dtype))
+        made = np.empty(shape, dtype)
+        made.reshape(-1).view(np.uint8).fill(0xFF)  # no number: memory on a device holds anything
+        return ndarray(made)
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return ndarray(np.asarray(streams.allocators[-1](size))[:size].view(dtype).reshape(shape))
 
@@ -223,7 +225,12 @@ class PlanNd:
         transform = np.fft.ifftn if direction == self.CUFFT_INVERSE else np.fft.fftn
         axes, norm = tuple(range(1, len(self.shape))), "forward" if direction == self.CUFFT_INVERSE else "backward"
         lines = np.lib.stride_tricks.as_strided(first, self.shape, self.strides)
-        streams.perform(lambda: np.copyto(lines, transform(lines, axes=axes, norm=norm), casting="same_kind"))
+
+        def transformed():
+            with np.errstate(over="ignore", invalid="ignore"):  # in gaps, which hold anything
+                np.copyto(lines, transform(lines, axes=axes, norm=norm), casting="same_kind")
+
+        streams.perform(transformed)
 
 
 def argsort(a, axis=-1, kind=None):
