@@ -1,8 +1,8 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
 ``parki.ewald``, ``parki.treecode``, ``parki.fmm``, ``parki.direct``, ``parki.distributed``, ``parki.pairs``,
-``parki.samples``, ``parki.units``, ``parki.utils``, ``parki.engine``, ``parki.torch``, ``parki.jax``, ``parki.ase``
-and ``parki.CellList`` are imported on first use, so ``import parki`` costs nothing.
+``parki.samples``, ``parki.units``, ``parki.utils``, ``parki.engine``, ``parki.torch``, ``parki.jax``, ``parki.ase``,
+``parki.CellList``, ``parki.sum`` and ``parki.fastest`` are imported on first use, so ``import parki`` costs nothing.
 """
 
 import importlib
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from parki import direct, distributed, engine, ewald, fmm, pairs, samples, treecode, units, utils
     from parki import jax as jax
     from parki import torch as torch
+    from parki.automatic.api import fastest, sum
     from parki.celllist import CellList
 
 __version__ = "0.1.0"
 
 SUBMODULES = "ase direct distributed engine ewald fmm jax pairs samples torch treecode units utils".split()
-CLASSES = {"CellList": "parki.celllist"}
+OBJECTS = {"CellList": "parki.celllist", "fastest": "parki.automatic.api", "sum": "parki.automatic.api"}
 __all__ = [
     "CellList",
     "__version__",
@@ -26,9 +27,11 @@ __all__ = [
     "distributed",
     "engine",
     "ewald",
+    "fastest",
     "fmm",
     "pairs",
     "samples",
+    "sum",
     "treecode",
     "units",
     "utils",
@@ -39,9 +42,9 @@ if not TYPE_CHECKING:  # type checkers, which read the imports above, find a nam
     def __getattr__(name: str) -> Any:
         if name in SUBMODULES:
             return importlib.import_module(f"parki.{name}")
-        if name in CLASSES:
-            return getattr(importlib.import_module(CLASSES[name]), name)
-        raise AttributeError(f"module 'parki' has no attribute {name!r}; it has {', '.join((*SUBMODULES, *CLASSES))}")
+        if name in OBJECTS:
+            return getattr(importlib.import_module(OBJECTS[name]), name)
+        raise AttributeError(f"module 'parki' has no attribute {name!r}; it has {', '.join((*SUBMODULES, *OBJECTS))}")
 
 
 def __dir__() -> list[str]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parki import all_pairs, engine
+from parki import all_pairs, engine, prediction
 from parki.arrays import Array
 from parki.engine.steps import Step, Steps, argument, constant, glue, result, state
 from parki.freespace import FreeMethod, FreeProblem, FreeSum
 from parki.options import FreeOptions
 from parki.perfmodels.counts import clusters
-from parki.prediction import Prediction, machine_of
+from parki.prediction import PlanCost, Prediction, machine_of
 from parki.proxies import ProxyKernels
 from parki.timing import PhaseTimes
 
@@ -110,3 +110,8 @@ class Direct(FreeMethod):
         pairs = problem.n_targets * problem.n_sources
         seconds = pairs * clusters.time_of(text, machine, real.name) if pairs else 0.0
         return Prediction({"pairs": seconds / engine.spaces.workers(self.space)}, memory)
+
+    def cost(self, problem: FreeProblem, parameters: DirectParameters) -> PlanCost:
+        """Predict the seconds of a plan and of a call."""
+        seconds = self.predict(problem, parameters, None, 0).seconds
+        return PlanCost(prediction.making(self.name, problem.points), seconds)

@@ -118,6 +118,34 @@ class FmmReported(FmmKeywords, Reports):
     """Keywords of a fast multipole method."""
 
 
+class SumKeywords(KernelParameters, total=False):
+    """Options of a sum whose method is chosen, `gradient` apart."""
+
+    method: names.SumMethod
+    box: Box | None
+    periodicity: int | Sequence[bool] | None
+    tolerance: float
+    layout: Layout
+    execution_space: SpaceName | Space | None
+    threads: int | None
+    verbose: bool
+
+
+class FastestKeywords(SumKeywords, total=False):
+    """Options of a plan whose method is chosen, `gradient` apart."""
+
+    calls: int
+    rhs: int
+
+
+class SumAlone(SumKeywords, NoReports):
+    """Keywords of a sum by a chosen method that returns its result alone."""
+
+
+class SumReported(SumKeywords, Reports):
+    """Keywords of a sum by a chosen method."""
+
+
 class EwaldKeywords(TypedDict, total=False):
     """Fields of `parki.ewald.EwaldOptions`, the flags of reports apart."""
 

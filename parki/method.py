@@ -17,7 +17,7 @@ from parki.arrays import Array
 from parki.engine import Space
 from parki.engine.steps import Placed
 from parki.pairs import Pair
-from parki.prediction import Prediction
+from parki.prediction import PlanCost, Prediction
 from parki.timing import PhaseTimes
 
 
@@ -83,6 +83,11 @@ class Problem:
     dtype: np.dtype[Any]
     on_gpu: bool
     power: int
+
+    @property
+    def points(self) -> int:
+        """Return the number of points, targets and sources together if they differ."""
+        return self.n_sources if self.same else self.n_targets + self.n_sources
 
     @property
     def cell(self) -> Cell | None:
@@ -229,6 +234,9 @@ class Method(Protocol):
 
     def predict(self, problem: Problem, parameters: Any, structure: Structure | None, memory: int) -> Prediction:
         """Predict the time of a call."""
+
+    def cost(self, problem: Problem, parameters: Any) -> PlanCost:
+        """Predict the seconds of making a plan and of a call, before points are arranged."""
 
     def report(self, parameters: Any) -> Any:
         """Return public parameters as calls return them."""

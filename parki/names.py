@@ -18,6 +18,7 @@ EwaldKernelName = Literal[
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]
 FmmMethod = Literal["kifmm", "chebyshev"]
+SumMethod = Literal["auto", "direct", "bldtt", "bltc", "kifmm", "chebyshev", "ewald"]
 TaskSchedule = Literal[
     "phases", "drain", "fifo", "starpu", "starpu:dm", "starpu:dmda", "starpu:dmdap", "starpu:dmdar", "starpu:dmdas",
     "starpu:dmdasd", "starpu:eager", "starpu:heteroprio", "starpu:lws", "starpu:prio", "starpu:random", "starpu:ws",

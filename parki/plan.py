@@ -371,12 +371,16 @@ def once(method: Method, points: tuple[Any, Any], density: Any, normals: Any, re
     reports : tuple of bool
         Whether to return the times, the parameters, and the error at 100 targets.
     """
-    plan = make(method, *points)
+    return reported(make(method, *points), density, normals, reports)
+
+
+def reported(plan: Plan[Any], density: Any, normals: Any, reports: tuple[bool, bool, bool]) -> Any:
+    """Return the sum of a plan that is used once, as `once` does, and retire the plan."""
     u = plan(density, normals)
     times, parameters, with_error = reports
-    results = [u, *([plan.walltime] * times), *([method.report(plan.parameters)] * parameters)]
+    results = [u, *([plan.walltime] * times), *([plan.method.report(plan.parameters)] * parameters)]
     if with_error:
-        at_hand = None if method.gradient is True else u
+        at_hand = None if plan.method.gradient is True else u
         results.append(plan.error(density=density, normals=normals, u=at_hand))
     plan.retire()
     return tuple(results) if len(results) > 1 else u

@@ -8,6 +8,11 @@ from parki.perfmodels import machine
 from parki.perfmodels.machine import GENERIC, H200, Costs, Machine
 
 GPU = "h200"  # machine that stands for an unknown GPU
+#: Seconds of making a plan with compiled kernels: fixed, and for each point.  Measured on two cores (Zen 3).
+MAKING = {
+    "direct": (2e-3, 1e-8), "ewald": (15e-3, 3.5e-7), "treecode": (15e-3, 5e-7), "fmm": (25e-3, 2.5e-7),
+    "uneven fmm": (60e-3, 8e-7),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,27 @@ class Prediction:
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {_time(seconds)}" for name, seconds in self.phases.items())
         return f"predicted {_time(self.seconds)} a call ({parts}), holds {_size(self.memory)}"
+
+
+@dataclass(frozen=True)
+class PlanCost:
+    """Predicted seconds of making a plan, and of one call."""
+
+    making: float
+    call: float
+
+    def of(self, calls: int) -> float:
+        """Return the seconds of a plan with a number of calls."""
+        return self.making + calls * self.call
+
+    def __str__(self) -> str:
+        return f"predicted {_time(self.making)} for the plan and {_time(self.call)} a call"
+
+
+def making(method: str, n: int) -> float:
+    """Return the seconds of making a plan of n points, targets and sources together if they differ."""
+    fixed, point = MAKING[method]
+    return fixed + point * n
 
 
 def machine_of(space: Space) -> Machine:

@@ -13,6 +13,7 @@ import pytest
 
 import parki
 from parki import arrays, fft, keywords, names, pairs, utils
+from parki.automatic.options import METHODS as SUM_METHODS
 from parki.distributed.bricks import wire
 from parki.engine.run import spaces
 from parki.ewald import EwaldOptions, kernels
@@ -31,6 +32,7 @@ ACCEPTED = {
     "TreecodeMethod": TREECODE_METHODS,
     "TreecodeVariant": VARIANTS,
     "FmmMethod": FMM_METHODS,
+    "SumMethod": SUM_METHODS,
     "TaskSchedule": choices(TreecodeOptions, "schedule"),
     "FmmSchedule": choices(FmmOptions, "schedule"),
     "Layout": arrays.LAYOUTS,

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki import adjoints, all_pairs, arrays, cells, engine, scaling
+from parki import adjoints, all_pairs, arrays, cells, engine, prediction, scaling
 from parki.adjoints import Adjoint
 from parki.arguments import TARGETS, ArgumentNames, Arguments, Density
 from parki.arrays import Array
@@ -29,7 +29,7 @@ from parki.ewald.stages.points import Points
 from parki.ewald.stages.sums import Stages, SumSteps
 from parki.ewald.stages.verify import verify
 from parki.plan import Plan
-from parki.prediction import Prediction
+from parki.prediction import PlanCost, Prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,6 +370,10 @@ class Ewald(Energies):
         """Predict the time of a call."""
         counts, chosen = (problem.n_targets, problem.n_sources), (choice.parameters, choice.variants)
         return predict.predict(*chosen, counts, self.space, memory, choice.question.crowding)
+
+    def cost(self, problem: EwaldProblem, choice: EwaldChoice) -> PlanCost:
+        """Predict the seconds of a plan and of a call."""
+        return PlanCost(prediction.making(self.name, problem.points), self.predict(problem, choice, None, 0).seconds)
 
     def public(self, problem: EwaldProblem, choice: EwaldChoice) -> Parameters:
         """Return the parameters in the caller's unit of length."""

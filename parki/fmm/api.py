@@ -11,7 +11,7 @@ from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
 from parki.docstrings import FREE_PLAN, FREE_SUM
 from parki.exclusions import Excluded
-from parki.fmm.method import KINDS
+from parki.fmm.kinds import KINDS
 from parki.fmm.options import FmmOptions
 from parki.freespace import FreeMethod, check_reports, find
 from parki.keywords import FmmAlone, FmmKeywords, FmmReported, KernelParameters, shows

@@ -7,11 +7,12 @@ boxes.  For others trees of a sample are built, with leaves smaller in proportio
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parki import engine, scaling
+from parki import engine, prediction, scaling
 from parki.arrays import Array, module_of, to_host
 from parki.engine import Space
 from parki.fmm import surfaces
@@ -33,6 +34,16 @@ FEWEST = 8  # points of a leaf of a sample, at least
 SIZES = (2.0, 4.0)  # sizes of leaves that are compared, relative to the size that suits a cube
 #: Shares of the machine's rates that pairs, products of spectra, transforms, and dense steps reach.
 PAIRS, PRODUCTS, TRANSFORMS, DENSE = 0.9, 0.5, 0.3, 0.3
+#: Time of a sum over the counted one: of points that are even and others, and by interpolation.
+TAKEN = {"even": 1.7, "uneven": 1.0, "interpolation": 0.4}
+
+
+class LeafSizes(NamedTuple):
+    """Points of a leaf at most, boxes across for even points, and the seconds of a sum on one core by the costs."""
+
+    size: int
+    fill: float | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,14 @@ def interpolation_costs(linear: Pair, order: int, dtype: str) -> FmmCosts:
     n_values = len(offsets()) * order**2  # compressed values of a box for all its targets, about
     octet = 8 * flop * components * points * (2 * n_values / DENSE + 12 * order)
     return FmmCosts(pair, 0.0, octet, points * max(pair, 2 * flop * components))
+
+
+def taken(seconds: float, kind: str, pair: Pair, dtype: str, space: Space) -> float:
+    """Return the seconds that a sum takes in a space, from the counted ones on a core of a host."""
+    machine, real = prediction.machine_of(space), np.dtype(dtype)
+    text = engine.operations(ProxyKernels(pair, real, real, 1).ranges())
+    share = clusters.time_of(text, machine, dtype) / clusters.time_of(text, Machine.load("host"), dtype)
+    return TAKEN[kind] * share * seconds / engine.workers(space)
 
 
 def _rates(pair: Pair, dtype: str) -> tuple[float, float]:
@@ -143,8 +162,8 @@ class Cloud:
         return TreeSizes.of(nodes, octlists.lists(nodes).only, np.ones(nodes.n, bool))
 
 
-def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, space: Space) -> tuple[int, float | None]:
-    """Return the size of leaves, and boxes across for even points.
+def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, space: Space) -> LeafSizes:
+    """Return the size of leaves, boxes across for even points, and the seconds of a sum by the costs.
 
     Parameters
     ----------
@@ -153,14 +172,14 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, space: Space) -
     goal : int
         Points of a leaf that suit a cube of uniform points.
     cost : FmmCosts, optional
-        Without it, the size is `goal`.
+        Without it, the size is `goal`, and the seconds are 0.
     space : Space
         Space where trees of samples are built.
     """
     n = max(x.n, y.n)
     lengths = sides(x, y)
     if n < 8 * goal or max(lengths) <= 0:
-        return goal, None
+        return LeafSizes(goal, None, 0.0 if cost is None else cost.of(x.n * y.n, 0.0, 0.0, n))
     if min(lengths) > 0 and _even(x) and (x is y or _even(y)):
         share = math.prod(side / max(lengths) for side in lengths)
         k = max(1, round((n / (goal * share)) ** (1 / 3)))
@@ -168,8 +187,9 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, space: Space) -
             candidates = range(max(1, math.floor(0.65 * k)), math.ceil(1.6 * k) + 1)
             k = min(candidates, key=lambda k: _grid_cost(cost, k, n / share))
         mean = n / (share * k**3)
-        return math.ceil(mean + SPREAD * math.sqrt(mean)), float(k)
-    return (goal if cost is None else _by_sample(x, y, goal, cost, space)), None
+        seconds = 0.0 if cost is None else share * _grid_cost(cost, k, n / share)
+        return LeafSizes(math.ceil(mean + SPREAD * math.sqrt(mean)), float(k), seconds)
+    return LeafSizes(goal, None, 0.0) if cost is None else _by_sample(x, y, goal, cost, space)
 
 
 def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
@@ -184,15 +204,16 @@ def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
     return cost.of(near, pairs, octets, n)
 
 
-def _by_sample(x: Cloud, y: Cloud, goal: int, cost: FmmCosts, space: Space) -> int:
-    """Return the size whose tree of a sample costs least."""
+def _by_sample(x: Cloud, y: Cloud, goal: int, cost: FmmCosts, space: Space) -> LeafSizes:
+    """Return the size whose tree of a sample costs least, and its seconds."""
     times = max(1, min(int(SIZES[0] * goal / FEWEST), max(x.n, y.n) // SAMPLE))
     size_by_cost: dict[float, int] = {}
     for size in sorted({round(factor * goal) for factor in SIZES}):
         sizes = y.tree(None if x is y else x, times, max(1, size // times), space)
         near, n_lone = sizes.near * times**2, sizes.alone * times  # each particle meets a surface
         size_by_cost[cost.of(near, sizes.octet_pairs, sizes.octets, x.n + y.n + n_lone)] = size
-    return size_by_cost[min(size_by_cost)]
+    seconds = min(size_by_cost)
+    return LeafSizes(size_by_cost[seconds], None, seconds)
 
 
 def sides(x: Cloud, y: Cloud) -> list[float]:

@@ -25,6 +25,7 @@ from parki.fmm.chebyshev_tables import (
 )
 from parki.pairs import Pair
 
+TABLE_SECONDS, ENTRY_SECONDS = 0.06, 1.1e-7  # of a table, and for each entry of its matrices, on a host with AVX2
 FAR = 4.0  # half sides between boxes where magnitudes of components are compared
 
 
@@ -48,6 +49,13 @@ def operator(pair: Pair, order: int, d: Offset, half: float) -> Floats:
     r = half * (2.0 * np.array(d) + x[:, None] - x).reshape(-1, 3)
     k = representations.block(pair, r).reshape(len(x), len(x), pair.result, pair.dens)
     return k.transpose(2, 0, 1, 3).reshape(pair.result * len(x), -1)
+
+
+def seconds(pair: Pair, order: int, sizes: int) -> float:
+    """Return the seconds of making the tables of boxes of some sizes, on one core."""
+    count = len({canonical(d) for d in offsets()}) if symmetry(pair) else len(_all())
+    entries = count * pair.result * pair.dens * float(order) ** 6
+    return (1 if representations.exponents(pair) else sizes) * (TABLE_SECONDS + ENTRY_SECONDS * entries)
 
 
 @memory.kept()

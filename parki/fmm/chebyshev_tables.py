@@ -26,6 +26,7 @@ from parki.proxies import MOST_POINTS
 Floats = NDArray[np.float64]
 Offset = tuple[int, int, int]
 EXACT = 1e-10  # relative differences up to which a kernel has a symmetry
+ROUNDED = 1 + 2.0**-48  # factor of a distance that stands for sixteen roundings
 OVER = 8  # random vectors in addition to the rank that is looked for
 
 
@@ -112,19 +113,19 @@ _PAIRS = [(i, j) for i in range(3) for j in range(i, 3)]  # entries of a symmetr
 
 @dataclass(frozen=True)
 class Components:
-    """Components under turns: sizes of their parts, see `PARTS`, and whether all change sign in reflections."""
+    """Components under turns: sizes of their parts, see `PARTS`, and whether each changes sign in reflections."""
 
     parts: tuple[int, ...]
-    axial: bool = False
+    axial: tuple[bool, ...]
 
     def matrix(self, q: Floats) -> Floats:
         """Return the signed permutation (n, n) of the components for Q."""
         out = np.zeros((sum(self.parts), sum(self.parts)))
-        begin = 0
-        for n in self.parts:
-            out[begin : begin + n, begin : begin + n] = _turned(n, q)
+        begin, determinant = 0, np.linalg.det(q).round()
+        for n, is_axial in zip(self.parts, self.axial, strict=True):
+            out[begin : begin + n, begin : begin + n] = _turned(n, q) * (determinant if is_axial else 1.0)
             begin += n
-        return out * (np.linalg.det(q).round() if self.axial else 1.0)
+        return out
 
 
 def _turned(n: int, q: Floats) -> Floats:
@@ -141,6 +142,18 @@ def _turned(n: int, q: Floats) -> Floats:
     return out
 
 
+def _components(n: int, mirrored: bool) -> Iterator[Components]:
+    """Return n components of all kinds: of polar parts, if `mirrored` of axial ones, too, and of vectors of both."""
+    for parts in _layouts(n):
+        yield Components(parts, (False,) * len(parts))
+        if mirrored:
+            yield Components(parts, (True,) * len(parts))
+    if n % 3 == 0 and n > 3:
+        for flags in itertools.product((False, True), repeat=n // 3):
+            if mirrored or not flags[0]:
+                yield Components((3,) * (n // 3), flags)
+
+
 def _layouts(n: int) -> Iterator[tuple[int, ...]]:
     """Return all ways to make n components of parts, large parts first."""
     if n == 0:
@@ -154,7 +167,8 @@ def _layouts(n: int) -> Iterator[tuple[int, ...]]:
 def symmetry(pair: Pair) -> tuple[Components, Components] | None:
     """Return the turns of result and charges under symmetries of the cube; None if K(Qr) ≠ D K(r) D'ᵀ for all tried.
 
-    The test uses the kernel's own values at a few points.
+    The test uses the kernel's own values at a few points, which may differ as much as those of distances rounded
+    otherwise: kernels that oscillate do.
     """
     if max(pair.result, pair.dens) > 12:
         return None
@@ -162,14 +176,13 @@ def symmetry(pair: Pair) -> tuple[Components, Components] | None:
     r = rng.uniform(0.2, 1.0, (6, 3)) * rng.choice([-1.0, 1.0], (6, 3)) * np.array([[0.5], [1], [1], [2], [4], [8]])
     r = np.concatenate([scale * r for scale in SCALES])
     turns = [Turn.reflection(4).matrix, Turn((1, 0, 2), (1, 1, 1)).matrix, Turn((1, 2, 0), (1, 1, 1)).matrix]
-    k, *images = representations.block(pair, np.concatenate([r, *(r @ q.T for q in turns)])).reshape(
-        4, len(r), pair.result, pair.dens
+    k, near, *images = representations.block(pair, np.concatenate([r, r * ROUNDED, *(r @ q.T for q in turns)])).reshape(
+        5, len(r), pair.result, pair.dens
     )
-    size = np.abs(k).max(axis=(1, 2), keepdims=True)
-    for axial, result, charges in itertools.product((False, True), _layouts(pair.result), _layouts(pair.dens)):
-        d_t, d_s = Components(result, axial), Components(charges)
+    allowed = EXACT * np.abs(k).max(axis=(1, 2), keepdims=True) + np.abs(near - k).max(axis=(1, 2), keepdims=True)
+    for d_t, d_s in itertools.product(_components(pair.result, True), _components(pair.dens, False)):
         if all(
-            (np.abs(image - d_t.matrix(q) @ k @ d_s.matrix(q).T) <= EXACT * size).all()
+            (np.abs(image - d_t.matrix(q) @ k @ d_s.matrix(q).T) <= allowed).all()
             for q, image in zip(turns, images, strict=True)
         ):
             return d_t, d_s

@@ -12,13 +12,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parki import engine, ranks, scaling
+from parki import engine, prediction, ranks, scaling
 from parki.arrays import Array, to_host
 from parki.engine import spaces
-from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, scheduling, surfaces, work
-from parki.fmm.balance import Cloud
-from parki.fmm.chebyshev_expansion import chebyshev_expansion
-from parki.fmm.chebyshev_order import Met
+from parki.fmm import (
+    balance,
+    estimate,
+    params,
+    scheduling,
+    work,
+)
+from parki.fmm.balance import Cloud, LeafSizes
 from parki.fmm.expansion import Expansion
 from parki.fmm.options import FmmOptions
 from parki.fmm.params import Parameters
@@ -26,22 +30,18 @@ from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.representations import Representation
 from parki.fmm.scheduling import ScheduleChoice
 from parki.fmm.structure import FmmStructure
-from parki.fmm.surface_expansion import any_far, surface_expansion
-from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
+from parki.freespace import FreeProblem, FreeSum, TaskMethod
 from parki.pairs import Pair
-from parki.prediction import Prediction
+from parki.prediction import PlanCost, Prediction
 from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
-from parki.tasks.sizes import TaskSizes
 from parki.timing import PhaseTimes
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
-COMPRESS = 0.1  # error of compressed translations, relative to the tolerance
 MANY_CORES = 16  # cores from which barriers between phases cost more than the time to look: 2 to 5 % on 16, simulated
-SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
 HARDER = {
     "stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet",
     "rpy_rotation",
@@ -50,6 +50,13 @@ FINE = 1e-8  # tolerance below which gradients of crowded points need one more p
 AWAY = 4.0  # distances between sources, from which targets count as away from them
 AWAY_SHARE = 1e-3  # share of the tolerance that is then aimed at
 APART = 0.95  # half sides of a box: from its sources to surfaces of boxes that are not next to it
+
+
+class Leaves(NamedTuple):
+    """Sizes of the leaves of a tree, and its last level."""
+
+    sizes: LeafSizes
+    deepest: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +79,8 @@ class Aim:
         For a sum over ranks, the shares of the tree's places at which the parts of the last points began.
     schedule : ScheduleChoice or None
         How units share the tasks; None for phases.
+    leaves : Leaves or None
+        Leaves of the tree; None without points.
     """
 
     linear: Pair
@@ -82,14 +91,7 @@ class Aim:
     left: float = 1.0
     shares: NDArray[np.float64] | None = None
     schedule: ScheduleChoice | None = None
-
-
-class Leaves(NamedTuple):
-    """Largest number of points of a leaf, boxes across for even points, and the last level of a tree."""
-
-    size: int
-    fill: float | None
-    deepest: int
+    leaves: Leaves | None = None
 
 
 class Fmm(TaskMethod):
@@ -133,7 +135,8 @@ class Fmm(TaskMethod):
             order = self.options.order or self._order(problem.linear, tolerance)
             leaf = self.options.leaf_size or self._leaf_size(order, representation)
         parameters = Parameters(self.name, order, leaf, self.asked, None)
-        return Aim(problem.linear, problem.dtype, representation, tolerance, parameters)
+        aim = Aim(problem.linear, problem.dtype, representation, tolerance, parameters)
+        return aim if problem.empty else replace(aim, leaves=self._leaves(problem, aim))
 
     def _together(self, action: str) -> contextlib.AbstractContextManager[Any]:
         """Return the context of work whose errors are those of all ranks."""
@@ -151,19 +154,21 @@ class Fmm(TaskMethod):
             If the values of all boxes would take more memory of the host than is free.
         """
         with times.phase("tree"):
-            shape = self._leaves(problem, aim)
-            targets = None if problem.same else problem.targets
-            tree = octree.build(
-                problem.sources, targets, shape.size, self.space, fill=shape.fill, deepest=shape.deepest
-            )
+            tree = self._tree(problem, aim)
         with times.phase("lists"):
             lists = octlists.lists(tree.nodes, self._points(aim.parameters.order)).only
         with times.phase("prepare"):
-            aim = self._refined(aim, shape, tree.nodes, lists)
+            aim = self._refined(aim, tree.nodes, lists)
             aim = replace(aim, schedule=self._schedule(aim, tree, lists))
             expansion = self._expanded(aim, tree, lists)
         times.pairs = self._pairs(tree.nodes, lists, aim.parameters.order)
         return aim, FmmStructure(tree, lists, aim.representation, expansion)
+
+    def _tree(self, problem: FreeProblem, aim: Aim) -> Octree:
+        """Return the tree of the points."""
+        (size, fill, _), deepest = aim.leaves
+        targets = None if problem.same else problem.targets
+        return octree.build(problem.sources, targets, size, self.space, fill=fill, deepest=deepest)
 
     def _clouds(self, problem: FreeProblem) -> tuple[Cloud, Cloud]:
         """Return the targets and the sources, one object if they are the same."""
@@ -174,12 +179,12 @@ class Fmm(TaskMethod):
         return Cloud(points)
 
     def _leaves(self, problem: FreeProblem, aim: Aim) -> Leaves:
-        """Return the size of leaves, boxes across for even points, and the last level."""
+        """Return the sizes of leaves and the last level."""
         x, y = self._clouds(problem)
-        size, fill = aim.parameters.leaf_size, None
+        sizes = LeafSizes(aim.parameters.leaf_size, None, 0.0)
         if self.options.leaf_size is None:
-            size, fill = balance.leaves(x, y, size, self._costs(aim, aim.parameters.order), self.space)
-        return Leaves(size, fill, _levels(problem.linear.separation(), x, y))
+            sizes = balance.leaves(x, y, sizes.size, self._costs(aim, aim.parameters.order), self.space)
+        return Leaves(sizes, _levels(problem.linear.separation(), x, y))
 
     def _expanded(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         """Return the steps of the sum, if there is memory for the values of all boxes."""
@@ -252,6 +257,15 @@ class Fmm(TaskMethod):
         """Predict the time of a call."""
         return work.predict(structure, aim.parameters, problem.dtype, self.space, nbytes)
 
+    def cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+        """Predict the seconds of a plan and of a call, by the costs of leaves."""
+        if problem.empty:
+            return PlanCost(prediction.making("fmm", 0), 0.0)
+        sizes = aim.leaves.sizes
+        kind, making = ("uneven", "uneven fmm") if sizes.fill is None else ("even", "fmm")
+        call = balance.taken(sizes.seconds, kind, aim.linear, problem.dtype.name, self.space)
+        return PlanCost(prediction.making(making, problem.points), call)
+
     # Parameters -------------------------------------------------------------------------------------------------------
     def _order(self, linear: Pair, tolerance: float) -> int:
         """Return the points per edge for a tolerance; for interpolation a first guess, for the size of leaves."""
@@ -283,9 +297,10 @@ class Fmm(TaskMethod):
         """Return the costs by which leaves are chosen; None for the size that suits a cube."""
         return None
 
-    def _refined(self, aim: Aim, leaves: Leaves, nodes: OctNodes, lists: OctLists) -> Aim:
+    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> Aim:
         """Return the aim with the parameters for a tree."""
-        return replace(aim, parameters=replace(aim.parameters, leaf_size=leaves.size, fill=leaves.fill))
+        size, fill, _ = aim.leaves.sizes
+        return replace(aim, parameters=replace(aim.parameters, leaf_size=size, fill=fill))
 
     @abstractmethod
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
@@ -294,80 +309,6 @@ class Fmm(TaskMethod):
     @abstractmethod
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         """Return the steps of the sum."""
-
-
-class Kifmm(Fmm):
-    """Kernel-independent method: equivalent sources on surfaces around boxes."""
-
-    def _representation(self, problem: FreeProblem) -> Representation:
-        return representations.find(problem.kernel)
-
-    def _compile(self, problem: FreeProblem, trees: list[Any]) -> None:
-        engine.compile_for(trees, self.space, on_host=representations.workunits(problem.kernel))
-
-    def _points(self, order: int) -> int:
-        return surfaces.count(order)
-
-    def _costs(self, aim: Aim, order: int) -> balance.FmmCosts:
-        return balance.costs(aim.representation, order, aim.dtype.name)
-
-    def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
-        if not any_far(tree, lists):
-            return 0
-        return aim.representation.check + 2 * aim.representation.equivalent  # equivalents are also kept as class values
-
-    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
-        p = aim.parameters
-        cut = p.expected if aim.tolerance is None else aim.tolerance
-        short_slots = short(cut)
-        if aim.dtype == np.float32:
-            cut = max(cut, SINGLE)
-        team_limits = limits.of(self.space)
-        if aim.schedule is not None and aim.schedule.as_tasks:
-            devices = len(aim.schedule.units.devices)
-            sizes = TaskSizes.of(spaces.workers(self.space), len(tree.nodes.octet_parent), devices)
-            team_limits = replace(limits.DEVICE if devices else team_limits, tasks=sizes)
-        return surface_expansion(
-            tree, lists, aim.representation, p.order, team_limits, tolerance=cut, short_slots=short_slots
-        )
-
-
-class Chebyshev(Fmm):
-    """Black-box method: interpolation at Chebyshev points of boxes."""
-
-    def _representation(self, problem: FreeProblem) -> None:
-        return None
-
-    def _compile(self, problem: FreeProblem, trees: list[Any]) -> None:
-        engine.compile_for(trees, self.space, on_host=[representations.unit(problem.linear)])
-
-    def _points(self, order: int) -> int:
-        return order**3
-
-    def _met(self, nodes: OctNodes, lists: OctLists) -> Met:
-        """Return the numbers of pairs of particles by the boxes through which they meet."""
-        return Met.of(nodes, lists)
-
-    def _refined(self, aim: Aim, leaves: Leaves, nodes: OctNodes, lists: OctLists) -> Aim:
-        aim = super()._refined(aim, leaves, nodes, lists)
-        if aim.tolerance is None:
-            return aim
-        counts = self._met(nodes, lists)
-        order = chebyshev_order.order(aim.linear, aim.tolerance, counts)
-        cancellation = chebyshev_order.left(aim.linear, counts)
-        return replace(aim, parameters=replace(aim.parameters, order=order), left=cancellation)
-
-    def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
-        return aim.linear.dens + aim.linear.result
-
-    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
-        eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
-        as_tasks = aim.schedule is not None and aim.schedule.as_tasks
-        tasks = TaskSizes(spaces.workers(self.space)) if as_tasks else None
-        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, tasks=tasks)
-
-
-KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}
 
 
 def _away(x: Cloud, y: Cloud) -> bool:

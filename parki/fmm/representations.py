@@ -216,6 +216,15 @@ _STOKES: dict[Any, tuple[str, ...]] = {
 _RADIAL = {"radial/coulomb": LAPLACE, "radial/yukawa": pairs.PAIRS["yukawa"]}
 
 
+def known(pair: Pair) -> bool:
+    """Tell whether a pair of parki's has a representation."""
+    try:
+        find(pair)
+    except ValueError:
+        return False
+    return pair.ours
+
+
 def find(pair: Pair) -> Representation:
     """Return the representation of a pair interaction whose parameters are set.
 

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from parki import all_pairs, engine, memory, scaling
+from parki import all_pairs, engine, memory, prediction, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.engine import Space, spaces
 from parki.engine.steps import Steps
 from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
-from parki.prediction import Prediction
+from parki.prediction import PlanCost, Prediction
 from parki.proxies import ProxyKernels
 from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
@@ -151,6 +151,14 @@ class Treecode(TaskMethod):
     ) -> Prediction:
         """Predict the time of a call."""
         return work.predict(structure, p, problem.dtype, self.space, nbytes)
+
+    def cost(self, problem: FreeProblem, p: Parameters) -> PlanCost:
+        """Predict the seconds of a plan and of a call, by trees and lists that are then forgotten."""
+        seconds = 0.0
+        if not problem.empty:
+            p, structure = self.arrange(problem, p, self.times(problem, p))
+            seconds = self.predict(problem, p, structure, 0).seconds
+        return PlanCost(prediction.making("treecode", problem.points), seconds)
 
 
 def sizes(p: Parameters) -> tuple[int, int]:

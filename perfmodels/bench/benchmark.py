@@ -185,6 +185,7 @@ BENCHMARKS = {
         Benchmark("plans", "parts of making plans over trees", "plans.plans", prints="plans.table"),
         Benchmark("accuracy", "all methods, against tolerance", "methods.accuracy", options=ONLY),
         Benchmark("growth", "all methods, against N", "methods.growth", options=ONLY),
+        Benchmark("regret", "parki.sum, beside all methods", "regret.regret", prints="regret.table", n=FEWER),
         Benchmark("phases", "all methods, by phase", "methods.phases", options=ONLY),
         Benchmark("threads", "all methods, against threads", "methods.threads", options=ONLY),
     )

@@ -7,7 +7,7 @@ import parki
 from parki.distributed.bricks import structure
 from parki.distributed.simulated import World
 from parki.ewald.stages import sums
-from parki.fmm.method import Kifmm
+from parki.fmm.kinds import Kifmm
 from parki.fmm.options import FmmOptions
 from parki.pairs import PAIRS
 from parki.plan import make

@@ -147,18 +147,22 @@ def test_columns_at_one_time_do_not_change_the_sum(mixed, monkeypatch):
 
 # Symmetry -------------------------------------------------------------------------------------------------------------
 LAYOUTS = {
-    "laplace": ((1,), (1,), False),
-    "laplace_grad": ((3,), (1,), False),
-    "stokes_sl": ((3,), (3,), False),
-    "rotlet": ((3,), (3,), True),
-    "stokes_grad": ((9,), (3,), False),
+    "laplace": ((1,), (1,), (False,)),
+    "laplace_grad": ((3,), (1,), (False,)),
+    "stokes_sl": ((3,), (3,), (False,)),
+    "rotlet": ((3,), (3,), (True,)),
+    "stokes_grad": ((9,), (3,), (False,)),
+    "rpy_rotation": ((3, 3), (3, 3), (False, True)),
+    "oscillatory": ((1,), (1,), (False,)),
 }
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_symmetry_is_found(name):
-    result, charges = chebyshev_tables.symmetry(pairs.find(name))
+    parameters = {"rpy_rotation": {"radius": 0.7}, "oscillatory": {"k": 30.0}}.get(name, {})
+    result, charges = chebyshev_tables.symmetry(pairs.find(name, **parameters))
     assert (result.parts, charges.parts, result.axial) == LAYOUTS[name]
+    assert not charges.axial[0]
 
 
 @pytest.mark.parametrize("name", ["laplace", "stokes_sl", "rotlet"])

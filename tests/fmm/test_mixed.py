@@ -35,7 +35,7 @@ BOTH = ("GpuSim", "OpenMP")
 @pytest.fixture(autouse=True)
 def all_digits(monkeypatch):
     """Compute roots and exponentials to all digits: shortened ones differ between hosts and devices."""
-    monkeypatch.setattr("parki.fmm.method.short", lambda error: ())
+    monkeypatch.setattr("parki.fmm.kinds.short", lambda error: ())
 
 
 def clusters(rng, n):

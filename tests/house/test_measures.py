@@ -46,7 +46,7 @@ TRACES = {
     "ewald laplace once": (36, 24),
     "treecode dual once": (34, 26),
     "treecode pc once": (34, 26),
-    "fmm kifmm once": (41, 29),
+    "fmm kifmm once": (42, 30),
     "fmm chebyshev once": (37, 27),
     "direct once": (7, 4),
 }

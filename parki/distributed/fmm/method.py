@@ -26,7 +26,8 @@ from parki.fmm import balance, estimate
 from parki.fmm.balance import Cloud, FmmCosts, TreeSizes
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import RankOctree
-from parki.fmm.method import Aim, Chebyshev, Fmm, Kifmm, Leaves
+from parki.fmm.kinds import Chebyshev, Kifmm
+from parki.fmm.method import Aim, Fmm
 from parki.fmm.surface_expansion import any_far
 from parki.freespace import FreeMethod
 from parki.timing import PhaseTimes
@@ -109,14 +110,12 @@ class FmmOverRanks(FreeOverRanks, Fmm):
             On all ranks, where the values of all boxes of a rank would take more memory of its host than is free.
         """
         comm, order = self.comm, aim.parameters.order
-        with times.phase("tree"):
-            leaves = self._leaves(problem, aim)
-        boxes = self._boxes(problem, aim, leaves, times)
+        boxes = self._boxes(problem, aim, times)
         with times.phase("lists"):
             tree, points = boxes.with_points(self.space)
         nodes, lists = tree.nodes, boxes.lists
         with times.phase("prepare"):
-            aim = self._refined(aim, leaves, nodes, lists)
+            aim = self._refined(aim, nodes, lists)
             order = aim.parameters.order
             far = bool(comm.allreduce(int(any_far(tree, lists)), "max"))
             width = self._points(order) * self._made(aim) if far else 0
@@ -132,13 +131,14 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         structure = RankStructure(tree, lists, aim.representation, expansion, boxes.tree, part, originals)
         return replace(aim, shares=shares), structure
 
-    def _boxes(self, problem: RanksProblem, aim: Aim, leaves: Leaves, times: PhaseTimes) -> RankBoxes:
+    def _boxes(self, problem: RanksProblem, aim: Aim, times: PhaseTimes) -> RankBoxes:
         """Return this rank's boxes and lists, of a tree cut by points, and cut again by work where that is uneven."""
         comm, space, points = self.comm, self.space, self._points(aim.parameters.order)
         sets = [problem.sources, *([] if problem.same else [problem.targets])]
         with times.phase("tree"):
-            shape = {"fill": leaves.fill, "deepest": leaves.deepest, "shares": aim.shares}
-            grown_tree, root = kinds.boxes(comm, sets, leaves.size, space, **shape)
+            (size, fill, _), deepest = aim.leaves
+            shape = {"fill": fill, "deepest": deepest, "shares": aim.shares}
+            grown_tree, root = kinds.boxes(comm, sets, size, space, **shape)
             tree = SharedTree.of(comm, grown_tree)
         with times.phase("lists"):
             boxes = RankBoxes.of(tree, root, points)

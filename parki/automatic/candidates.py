@@ -1,0 +1,154 @@
+"""Methods that can sum a kernel, and the one that is predicted to take the least time.
+
+Costs are those of `Method.cost`: of making a plan and of a call, before points are arranged.  The methods whose costs
+are known soonest come first, and a method is looked at only while the best one before it takes longer than looking.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from parki import arrays, prediction, saying
+from parki.automatic.options import SumOptions
+from parki.direct_method import Direct
+from parki.ewald import kernels
+from parki.ewald.kernels import Kernel
+from parki.ewald.method import Ewald
+from parki.ewald.options import EwaldOptions
+from parki.fmm import representations
+from parki.fmm.kinds import KINDS
+from parki.fmm.options import FmmOptions
+from parki.method import Method, Problem
+from parki.options import FreeOptions
+from parki.pairs import Pair
+from parki.prediction import PlanCost
+from parki.treecode.method import Treecode
+from parki.treecode.options import TreecodeOptions
+
+#: Least time of the best method at which another one is looked at, in times of making a plan (`prediction.making`).
+LOOK = {"ewald": ("ewald", 0.9), "kifmm": ("uneven fmm", 2), "bldtt": ("treecode", 3), "chebyshev": ("uneven fmm", 3)}
+TREECODES = {"bldtt": "dual", "bltc": "pc"}
+log = logging.getLogger("parki")
+
+
+class Candidate(NamedTuple):
+    """Method in its space, with the parameters that it chose for a problem, and its cost."""
+
+    method: Method
+    parameters: Any
+    cost: PlanCost
+
+
+def named(name: str, pair: Pair, options: SumOptions, points: dict[str, Any]) -> Method:
+    """Return the named method for a pair, in the space of the options.
+
+    Raises
+    ------
+    ValueError
+        For a kernel that the method does not sum.
+    """
+    common = options.common()
+    if name == "ewald":
+        return _ewald(pair, options, points)
+    slope = pair.with_gradient(only=options.gradient == "only") if options.gradient else pair
+    method: Method
+    if name == "direct":
+        method = Direct(slope, FreeOptions(**common))
+    elif name in TREECODES:
+        method = Treecode(slope, TreecodeOptions(method=TREECODES[name], tolerance=options.tolerance, **common))
+    else:
+        method = KINDS[name](slope, FmmOptions(method=name, tolerance=options.tolerance, **common))
+    return method.in_space(arrays.space_of(options.execution_space, options.threads, **points))
+
+
+def _ewald(pair: Pair, options: SumOptions, points: dict[str, Any]) -> Ewald:
+    kernel = ewald_kernel(pair)
+    if kernel is None:
+        found = f"kernel is {str(pair)!r} with {'periodic axes' if options.periodic else repr('ewald')}"
+        raise ValueError(f"{found}; expected one of {', '.join(map(repr, kernels.KERNELS))}, or a parki.ewald.Kernel.")
+    names = ("layout", "execution_space", "threads", "verbose", "box", "tolerance", "rhs")
+    keywords = {name: getattr(options, name) for name in names} | {"periodicity": options.axes}
+    resolved = EwaldOptions.resolve(None, points, **keywords)
+    method = Ewald(kernels.gradient(kernel, options.gradient), resolved, gradient=options.gradient)
+    return method.in_space(resolved.execution_space)
+
+
+def ewald_kernel(pair: Pair) -> Kernel | None:
+    """Return the kernel of Ewald sums that a pair is, with its parameters, or None."""
+    if isinstance(pair, Kernel):
+        return pair
+    kernel = kernels.KERNELS.get(pair.name) if pair.ours else None
+    return None if kernel is None else replace(kernel, parameters=pair.parameters)
+
+
+def names(pair: Pair, options: SumOptions) -> Iterator[str]:
+    """Yield the methods that may be the fastest for a pair, the ones whose costs are known soonest first."""
+    if options.periodic:
+        yield "ewald"
+        return
+    yield "direct"
+    kernel = ewald_kernel(pair)
+    if kernel is not None and 0 in kernel.periodicities and _has_gradient(kernel, options.gradient):
+        yield "ewald"
+    if pair.ours and representations.known(pair):
+        yield "kifmm"
+    else:
+        yield from ("bldtt", "chebyshev")
+
+
+def _has_gradient(kernel: Kernel, gradient: bool | str) -> bool:
+    return not gradient or gradient in kernels.SLOPES.get(kernel.name, {})
+
+
+def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Candidate:
+    """Return the method that is predicted to take the least time for the options' number of calls.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For points that do not fit the options.
+    MemoryError
+        If no method has enough memory.
+    """
+    points = {"targets": targets, "sources": sources}
+    best, seconds = None, math.inf
+    memory_error: MemoryError | None = None
+    for name in names(pair, options):
+        method = replace(named(name, pair, options, points), served=True)  # the plan itself gives the warnings
+        problem = method.problem(targets, sources)
+        if name in LOOK and seconds < _looking(name, problem.points):
+            continue
+        try:
+            candidate = _candidate(method, problem, is_first=best is None)
+        except MemoryError as error:
+            memory_error = error
+            continue
+        if candidate is None:
+            continue
+        saying.say(log, options.verbose, "%s: %s", name, candidate.cost)
+        if candidate.cost.of(options.calls) < seconds:
+            best, seconds = candidate, candidate.cost.of(options.calls)
+    if best is None:
+        raise memory_error or MemoryError("no method has enough memory.")
+    return best
+
+
+def _looking(name: str, n: int) -> float:
+    """Return the seconds of a sum from which looking for a method of less time may pay."""
+    kind, times = LOOK[name]
+    return times * prediction.making(kind, n)
+
+
+def _candidate(method: Method, problem: Problem, is_first: bool) -> Candidate | None:
+    """Return the method with its parameters and cost; None if it cannot sum the kernel and is not the first one."""
+    try:
+        parameters = method.choose(problem)
+        return Candidate(method, parameters, method.cost(problem, parameters))
+    except ValueError:  # interpolation would take too many points, for instance
+        if is_first:
+            raise
+        return None

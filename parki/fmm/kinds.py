@@ -1,0 +1,125 @@
+"""Two kinds of fast multipole methods: equivalent sources on surfaces, and Chebyshev interpolation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parki import engine, prediction
+from parki.engine import spaces
+from parki.fmm import balance, chebyshev_m2l, chebyshev_order, limits, representations, surfaces
+from parki.fmm.balance import TreeSizes
+from parki.fmm.chebyshev_expansion import chebyshev_expansion
+from parki.fmm.chebyshev_order import Met
+from parki.fmm.expansion import Expansion
+from parki.fmm.method import Aim, Fmm
+from parki.fmm.representations import Representation
+from parki.fmm.surface_expansion import any_far, surface_expansion
+from parki.freespace import FreeProblem, short
+from parki.prediction import PlanCost
+from parki.tasks.sizes import TaskSizes
+from parki.trees import octlists
+from parki.trees.octlists import OctLists
+from parki.trees.octree import OctNodes, Octree
+
+COMPRESS = 0.1  # error of compressed translations, relative to the tolerance
+SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
+
+
+class Kifmm(Fmm):
+    """Kernel-independent method: equivalent sources on surfaces around boxes."""
+
+    def _representation(self, problem: FreeProblem) -> Representation:
+        return representations.find(problem.kernel)
+
+    def _compile(self, problem: FreeProblem, trees: list[Any]) -> None:
+        engine.compile_for(trees, self.space, on_host=representations.workunits(problem.kernel))
+
+    def _points(self, order: int) -> int:
+        return surfaces.count(order)
+
+    def _costs(self, aim: Aim, order: int) -> balance.FmmCosts:
+        return balance.costs(aim.representation, order, aim.dtype.name)
+
+    def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
+        if not any_far(tree, lists):
+            return 0
+        return aim.representation.check + 2 * aim.representation.equivalent  # equivalents are also kept as class values
+
+    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
+        p = aim.parameters
+        cut = p.expected if aim.tolerance is None else aim.tolerance
+        short_slots = short(cut)
+        if aim.dtype == np.float32:
+            cut = max(cut, SINGLE)
+        team_limits = limits.of(self.space)
+        if aim.schedule is not None and aim.schedule.as_tasks:
+            devices = len(aim.schedule.units.devices)
+            sizes = TaskSizes.of(spaces.workers(self.space), len(tree.nodes.octet_parent), devices)
+            team_limits = replace(limits.DEVICE if devices else team_limits, tasks=sizes)
+        return surface_expansion(
+            tree, lists, aim.representation, p.order, team_limits, tolerance=cut, short_slots=short_slots
+        )
+
+
+class Chebyshev(Fmm):
+    """Black-box method: interpolation at Chebyshev points of boxes."""
+
+    def _representation(self, problem: FreeProblem) -> None:
+        return None
+
+    def _compile(self, problem: FreeProblem, trees: list[Any]) -> None:
+        engine.compile_for(trees, self.space, on_host=[representations.unit(problem.linear)])
+
+    def _points(self, order: int) -> int:
+        return order**3
+
+    def _met(self, nodes: OctNodes, lists: OctLists) -> Met:
+        """Return the numbers of pairs of particles by the boxes through which they meet."""
+        return Met.of(nodes, lists)
+
+    def cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+        """Predict the seconds of a plan and of a call, by a tree and lists that are then forgotten.
+
+        Raises
+        ------
+        ValueError
+            For a tolerance that needs too many points.
+        """
+        if problem.empty:
+            return super().cost(problem, aim)
+        tree = self._tree(problem, aim)
+        lists = octlists.lists(tree.nodes, self._points(aim.parameters.order)).only
+        order = self._refined(aim, tree.nodes, lists).parameters.order
+        costs = balance.interpolation_costs(aim.linear, order, aim.dtype.name)
+        counts = TreeSizes.of(tree.nodes, lists, np.ones(tree.nodes.n, bool))
+        seconds = costs.of(
+            counts.near + counts.alone * order**3, 0.0, counts.octets, max(problem.n_targets, problem.n_sources)
+        )
+        levels = np.unique(tree.nodes.level[tree.nodes.octet_parent[lists.v_t]])
+        tables = chebyshev_m2l.seconds(aim.linear, order, len(levels))
+        call = balance.taken(seconds, "interpolation", aim.linear, problem.dtype.name, self.space)
+        return PlanCost(prediction.making("uneven fmm", problem.points) + tables, call)
+
+    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> Aim:
+        aim = super()._refined(aim, nodes, lists)
+        if aim.tolerance is None:
+            return aim
+        counts = self._met(nodes, lists)
+        order = chebyshev_order.order(aim.linear, aim.tolerance, counts)
+        cancellation = chebyshev_order.left(aim.linear, counts)
+        return replace(aim, parameters=replace(aim.parameters, order=order), left=cancellation)
+
+    def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
+        return aim.linear.dens + aim.linear.result
+
+    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
+        eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
+        as_tasks = aim.schedule is not None and aim.schedule.as_tasks
+        tasks = TaskSizes(spaces.workers(self.space)) if as_tasks else None
+        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, tasks=tasks)
+
+
+KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}

@@ -1,0 +1,204 @@
+"""`parki.sum` and `parki.fastest`: results by every method, the method that is chosen, and wrong input."""
+
+import logging
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import parki
+from parki import pairs, samples
+from parki.automatic import candidates
+from parki.automatic.options import METHODS, SumOptions
+from parki.error import NetDensityWarning, PrecisionWarning
+from parki.prediction import PlanCost
+
+N = 400
+X, Y = samples.uniform(N, seed=1), samples.uniform(N + 100, seed=2)
+Q = samples.charges(N + 100, seed=3)
+INSIDE = 0.5 * (X + 1.0)  # the unit box
+KERNELS = {"coulomb": {}, "gaussian": {"width": 0.5}, "stokeslet": {}, "yukawa": {"kappa": 2.0}}
+
+
+def density(kernel, n=N + 100):
+    shape = (n,) if pairs.PAIRS[kernel].dens == 1 else (pairs.PAIRS[kernel].dens, n)
+    return np.random.default_rng(4).normal(size=shape)
+
+
+def error(u, v):
+    return np.linalg.norm(u - v) / np.linalg.norm(v)
+
+
+def chosen(kernel, n, tolerance, cloud=samples.uniform, **keywords):
+    """Return the name of the method that is chosen for points that are sources and targets."""
+    names = set(SumOptions.names())
+    x, options = cloud(n, seed=5), SumOptions(tolerance=tolerance, **{k: v for k, v in keywords.items() if k in names})
+    pair = pairs.find(kernel, **{k: v for k, v in keywords.items() if k not in names})
+    return candidates.fastest(pair, x, x, options).method.name
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_the_sum(method, kernel):
+    q, exact = density(kernel), parki.direct.direct_sum(kernel, X, Y, density(kernel), **KERNELS[kernel])
+    if kernel == "gaussian" and method in ("ewald", "kifmm"):
+        with pytest.raises(ValueError, match="gaussian"):
+            parki.sum(X, Y, q, kernel, method=method, **KERNELS[kernel])
+        return
+    u = parki.sum(X, Y, q, kernel, method=method, tolerance=1e-5, **KERNELS[kernel])
+    assert error(u, exact) < 1e-5
+
+
+@pytest.mark.parametrize("kernel", ["coulomb", "yukawa"])
+@pytest.mark.parametrize("method", ["auto", "ewald", "kifmm", "bldtt"])
+def test_gradients(method, kernel):
+    keywords = {"gradient": True, **KERNELS[kernel]}
+    exact = parki.direct.plan(kernel, X, Y, **keywords)(Q)
+    found = parki.sum(X, Y, Q, kernel, method=method, tolerance=1e-5, **keywords)
+    assert all(error(u, v) < 1e-5 for u, v in zip(found, exact, strict=True))
+
+
+@pytest.mark.parametrize("periodicity", [1, 2, 3, (False, True, False)])
+def test_periodic_sums_are_those_of_ewald(periodicity):
+    box, q = (1.0, 1.0, 1.0), Q - Q.mean()
+    exact = parki.ewald.laplace(INSIDE, INSIDE, q[:N], box=box, periodicity=periodicity, tolerance=1e-9)
+    assert error(parki.sum(INSIDE, INSIDE, q[:N], box=box, periodicity=periodicity), exact) < 1e-6
+
+
+def test_a_box_is_periodic_and_no_box_is_free_space():
+    q, x, box = Q[:N] - Q[:N].mean(), INSIDE, (1, 1, 1)
+    assert error(parki.sum(x, x, q, box=box), parki.ewald.laplace(x, x, q, box=box)) < 2e-6
+    exact = parki.direct.direct_sum("coulomb", x, x, q)
+    for keywords in ({}, {"box": box, "periodicity": 0}, {"periodicity": (False, False, False)}):
+        assert error(parki.sum(x, x, q, **keywords), exact) < 1e-6
+        assert error(parki.sum(x, x, q, method="ewald", **keywords), exact) < 1e-6
+
+
+def test_reports():
+    u, times, parameters, found = parki.sum(
+        X, Y, Q, method="kifmm", return_walltime=True, return_params=True, return_error=True
+    )
+    assert (u == parki.sum(X, Y, Q, method="kifmm")).all()
+    assert times.total > 0
+    assert parameters.method == "kifmm"
+    assert found.value < 1e-6
+
+
+def test_normals():
+    rng = np.random.default_rng(6)
+    q, normals = rng.normal(size=(3, N + 100)), rng.normal(size=(3, N + 100))
+    exact = parki.direct.plan("stokes_dl", X, Y)(q, normals)
+    assert error(parki.sum(X, Y, q, "stokes_dl", normals=normals, method="ewald"), exact) < 1e-6
+    assert error(parki.sum(X, Y, q, "stokes_dl", normals=normals), exact) < 1e-6
+
+
+def test_pairs_as_kernels():
+    own = pairs.find(pairs.PAIRS["inverse_quadratic"], width=1.0)
+    assert error(parki.sum(X, Y, Q, own), parki.direct.direct_sum(own, X, Y, Q)) < 1e-6
+
+
+def test_plans_leave_pairs_out_move_and_are_copied():
+    exclude = np.array([[0, 1], [2, 3]])
+    plan = parki.fastest("coulomb", X, X, exclude=exclude, calls=10)
+    expected = parki.direct.plan("coulomb", X, X, exclude=exclude)(Q[:N])
+    assert error(plan(Q[:N]), expected) < 1e-6
+    assert error(pickle.loads(pickle.dumps(plan))(Q[:N]), expected) < 1e-6
+    plan.move(INSIDE)
+    assert error(plan(Q[:N]), parki.direct.plan("coulomb", INSIDE, INSIDE, exclude=exclude)(Q[:N])) < 1e-6
+
+
+def test_layouts_and_no_points():
+    u = parki.sum(X.T.copy(), Y.T.copy(), density("stokeslet").T.copy(), "stokeslet", layout="nd")
+    assert error(u.T, parki.sum(X, Y, density("stokeslet"), "stokeslet")) < 1e-12
+    assert parki.sum(X, Y[:, :0], Q[:0]).tolist() == [0.0] * N
+    assert parki.sum(X[:, :0], Y, Q).shape == (0,)
+
+
+# Choice ---------------------------------------------------------------------------------------------------------------
+def test_few_points_are_summed_directly():
+    assert all(chosen(kernel, 500, 1e-6, **KERNELS[kernel]) == "direct" for kernel in KERNELS)
+
+
+@pytest.mark.parametrize("kernel", ["coulomb", "stokeslet"])
+def test_even_points_have_a_grid_and_crowded_ones_a_tree(kernel):
+    assert chosen(kernel, 60_000, 1e-5) == "ewald"
+    assert chosen(kernel, 60_000, 1e-5, cloud=samples.plummer) == "kifmm"
+
+
+def test_other_kernels_have_trees():
+    assert chosen("gaussian", 40_000, 1e-3, width=0.5) in ("dual", "chebyshev")
+    assert chosen("gaussian", 40_000, 1e-3, width=0.5, calls=1000) == "chebyshev"  # whose tables take long to make
+
+
+def test_the_least_cost_of_all_calls_is_chosen(monkeypatch):
+    costs = {"direct": PlanCost(100.0, 20.0), "ewald": PlanCost(150.0, 10.0), "kifmm": PlanCost(500.0, 1.0)}
+
+    def candidate(method, problem, is_first):
+        assert is_first == (method.name == "direct")
+        return candidates.Candidate(method, None, costs[method.name])
+
+    monkeypatch.setattr(candidates, "_candidate", candidate)
+    found = [candidates.fastest(pairs.find("coulomb"), X, X, SumOptions(calls=n)).method.name for n in (1, 6, 38, 39)]
+    assert found == ["direct", "ewald", "ewald", "kifmm"]
+
+
+def test_methods_without_memory_are_passed_over(monkeypatch):
+    def refuse(*_):
+        raise MemoryError("too large")
+
+    assert chosen("coulomb", 60_000, 1e-5) == "ewald"
+    monkeypatch.setattr("parki.ewald.method.estimate.require", refuse)
+    assert chosen("coulomb", 60_000, 1e-5) == "kifmm"
+    with pytest.raises(MemoryError, match="too large"):
+        parki.sum(INSIDE, INSIDE, Q[:N], box=(1, 1, 1))
+
+
+def test_costs_are_logged(caplog):
+    with caplog.at_level(logging.INFO, "parki"):
+        parki.sum(X, Y, Q, verbose=True)
+    assert any(record.getMessage().startswith("direct: predicted ") for record in caplog.records)
+
+
+# Input ----------------------------------------------------------------------------------------------------------------
+def test_warnings_come_once():
+    with pytest.warns(PrecisionWarning) as caught:
+        parki.sum(X.astype("f4"), Y.astype("f4"), Q.astype("f4"), method="ewald", tolerance=1e-9)
+    assert len(caught) == 1
+    with pytest.warns(NetDensityWarning):
+        parki.sum(INSIDE, INSIDE, np.ones(N), box=(1, 1, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parki.sum(X, Y, np.ones(N + 100))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"method": "fmm"}, "method is 'fmm'"),
+        ({"tolerance": 0.0}, "tolerance is 0.0"),
+        ({"tolerance": None}, "tolerance is None"),
+        ({"periodicity": 3}, "box"),
+        ({"periodicity": 4, "box": (1, 1, 1)}, "periodicity is 4"),
+        ({"method": "kifmm", "box": (1, 1, 1)}, "method is 'kifmm' with periodicity=3"),
+        ({"kernel": "gaussian", "width": 1.0, "box": (1, 1, 1)}, "kernel is 'gaussian' with periodic axes"),
+        ({"kernel": "yukawa"}, "kappa"),
+        ({"kappa": 1.0}, "kappa"),
+        ({"comm": object()}, "comm was given"),
+        ({"return_error": 2}, "return_error is 2"),
+        ({"gradient": "both"}, "gradient is 'both'"),
+    ],
+)
+def test_wrong_input(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        parki.sum(X, Y, Q, **keywords)
+
+
+def test_points_that_do_not_fit():
+    with pytest.raises(ValueError, match="targets"):
+        parki.sum(X[:2], Y, Q)
+    with pytest.raises(ValueError, match="density"):
+        parki.sum(X, Y, Q[:-1])
+    with pytest.raises(ValueError, match="calls is 0"):
+        parki.fastest("coulomb", X, Y, calls=0)
