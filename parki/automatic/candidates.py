@@ -30,7 +30,11 @@ from parki.treecode.method import Treecode
 from parki.treecode.options import TreecodeOptions
 
 #: Least time of the best method at which another one is looked at, in times of making a plan (`prediction.making`).
-LOOK = {"ewald": ("ewald", 0.9), "kifmm": ("uneven fmm", 2), "bldtt": ("treecode", 3), "chebyshev": ("uneven fmm", 3)}
+LOOK = {
+    "ewald": ("ewald", 1.5), "kifmm": ("uneven fmm", 2.0), "bldtt": ("treecode of lengths", 2.0),
+    "chebyshev": ("treecode of lengths", 6.0),
+}  # fmt: skip
+FEW_PAIRS = 4_000_000  # pairs that take less time than other methods' plans: their sum is direct
 TREECODES = {"bldtt": "dual", "bltc": "pc"}
 log = logging.getLogger("parki")
 
@@ -107,6 +111,8 @@ def _has_gradient(kernel: Kernel, gradient: bool | str) -> bool:
 def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Candidate:
     """Return the method that is predicted to take the least time for the options' number of calls.
 
+    Few pairs are summed directly, without a prediction: their cost here is zero.
+
     Raises
     ------
     ValueError, TypeError
@@ -116,12 +122,15 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
     """
     points = {"targets": targets, "sources": sources}
     best, seconds = None, math.inf
+    problem: Problem | None = None
     memory_error: MemoryError | None = None
     for name in names(pair, options):
+        if problem is not None and name in LOOK and seconds < _looking(name, problem.points):
+            continue
         method = replace(named(name, pair, options, points), served=True)  # the plan itself gives the warnings
         problem = method.problem(targets, sources)
-        if name in LOOK and seconds < _looking(name, problem.points):
-            continue
+        if name == "direct" and problem.n_targets * problem.n_sources <= FEW_PAIRS:
+            return Candidate(method, method.choose(problem), PlanCost(0.0, 0.0))
         try:
             candidate = _candidate(method, problem, is_first=best is None)
         except MemoryError as error:

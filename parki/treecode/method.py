@@ -158,7 +158,8 @@ class Treecode(TaskMethod):
         if not problem.empty:
             p, structure = self.arrange(problem, p, self.times(problem, p))
             seconds = self.predict(problem, p, structure, 0).seconds
-        return PlanCost(prediction.making("treecode", problem.points), seconds)
+        kind = "treecode of lengths" if _has_lengths(problem) else "treecode"  # whose errors are measured at each scale
+        return PlanCost(prediction.making(kind, problem.points), seconds)
 
 
 def sizes(p: Parameters) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Time lost by the method that `parki.sum` picks, against the fastest one: `parki bench regret`.
 
-Every run has new points and makes its plan, so that no table of an earlier run is at hand.  Methods that are predicted
+Every run has points of its own and makes its plan, so that no table of another run is at hand.  Methods that are predicted
 to take more than `SLOW` times as long as the pick are not run.
 """
 
@@ -47,8 +47,8 @@ def _measured(kernel: str, cloud: str, tolerance: float, n: int, space: Space, r
     q = q if pair.dens == 1 else q.reshape(pair.dens, n)
     times: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(repeat + 1):
-        for name in names:
-            points = (1.0 + 1e-3 * turn) * x
+        for k, name in enumerate(names, len(names) * turn):
+            points = (1.0 + 1e-3 * k) * x
             call = functools.partial(
                 parki.sum, points, points, q, kernel, method=name, tolerance=tolerance, execution_space=space,
                 **KERNELS[kernel],

@@ -30,6 +30,12 @@ def error(u, v):
     return np.linalg.norm(u - v) / np.linalg.norm(v)
 
 
+@pytest.fixture
+def predicted(monkeypatch):
+    """Predict the cost of few pairs, too."""
+    monkeypatch.setattr(candidates, "FEW_PAIRS", 0)
+
+
 def chosen(kernel, n, tolerance, cloud=samples.uniform, **keywords):
     """Return the name of the method that is chosen for points that are sources and targets."""
     names = set(SumOptions.names())
@@ -116,8 +122,17 @@ def test_layouts_and_no_points():
     assert parki.sum(X[:, :0], Y, Q).shape == (0,)
 
 
+def test_points_of_a_device(predicted):
+    x, y, q = X[:, :40].copy(), Y[:, :60].copy(), Q[:60]
+    plan = parki.fastest("coulomb", x, y, execution_space="GpuSim")
+    assert plan.space.name == "GpuSim"
+    assert error(plan(q), parki.direct.direct_sum("coulomb", x, y, q)) < 1e-6
+
+
 # Choice ---------------------------------------------------------------------------------------------------------------
-def test_few_points_are_summed_directly():
+@pytest.mark.parametrize("pairs_unpredicted", [0, candidates.FEW_PAIRS])
+def test_few_points_are_summed_directly(pairs_unpredicted, monkeypatch):
+    monkeypatch.setattr(candidates, "FEW_PAIRS", pairs_unpredicted)
     assert all(chosen(kernel, 500, 1e-6, **KERNELS[kernel]) == "direct" for kernel in KERNELS)
 
 
@@ -132,7 +147,7 @@ def test_other_kernels_have_trees():
     assert chosen("gaussian", 40_000, 1e-3, width=0.5, calls=1000) == "chebyshev"  # whose tables take long to make
 
 
-def test_the_least_cost_of_all_calls_is_chosen(monkeypatch):
+def test_the_least_cost_of_all_calls_is_chosen(monkeypatch, predicted):
     costs = {"direct": PlanCost(100.0, 20.0), "ewald": PlanCost(150.0, 10.0), "kifmm": PlanCost(500.0, 1.0)}
 
     def candidate(method, problem, is_first):
@@ -155,7 +170,7 @@ def test_methods_without_memory_are_passed_over(monkeypatch):
         parki.sum(INSIDE, INSIDE, Q[:N], box=(1, 1, 1))
 
 
-def test_costs_are_logged(caplog):
+def test_costs_are_logged(caplog, predicted):
     with caplog.at_level(logging.INFO, "parki"):
         parki.sum(X, Y, Q, verbose=True)
     assert any(record.getMessage().startswith("direct: predicted ") for record in caplog.records)
