@@ -9,8 +9,8 @@ Liquid flows through a simple cubic lattice of fixed spheres, from dilute to den
 
 A sphere moves with unit velocity through liquid that is at rest on average. Point forces on a smaller sphere inside
 make the flow u = Σ (f/r + r (r·f)/r³), and are found by least squares from u at points of the surface. With three
-periodic directions the mean flow is zero and a mean pressure gradient balances the force; the flow inside the sphere has
-the same mean as a rigid sphere, as it has no sources. So the drag over Stokes' 6πμaU is K = 8πμ Σf / (6πμa).
+periodic directions the mean flow is zero and a mean pressure gradient balances the force; inside the sphere the flow
+has the same mean as a rigid sphere, as it has no sources. So the drag over Stokes' 6πμaU is K = 8πμ Σf / (6πμa).
 """
 
 import argparse
