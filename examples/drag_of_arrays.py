@@ -4,7 +4,7 @@
 Liquid flows through a simple cubic lattice of fixed spheres, from dilute to dense.
 
 :Shows: A flow past bodies by point forces inside them; one periodic cell, all columns of its matrix in a few calls.
-:Run: ``python examples/drag_of_arrays.py -o drag.png`` (``--small``: three lattices, few points)
+:Run: ``python examples/drag_of_arrays.py -o drag_of_arrays.png`` (``--small``: three lattices, few points)
 :Expect: The published drags of Zick and Homsy (J. Fluid Mech. 115 (1982) 13), to all their digits.
 
 A sphere moves with unit velocity through liquid that is at rest on average. Point forces on a smaller sphere inside
