@@ -47,11 +47,6 @@ def plan(
 ) -> Plan[Any]:
     """Prepare direct sums for fixed points: ``u = plan(density)``.
 
-    Parameters
-    ----------
-    exclude : array (2, M) or tuple, optional
-        Pairs of particles that the sum leaves out, as the `exclude` of `parki.ewald.plan`.
-
     See Also
     --------
     direct_sum : Sum once, without a plan; its table has all kernels.

@@ -30,6 +30,8 @@ kernel : str, path, function or Pair
     ``kernels/pair``, or a Python function.  Pairs at distance zero are skipped where the kernel is singular.
 normals : array (3, Ns), optional
     Normals of the double layer; required for kernels with one, and only there.
+exclude : array (2, M) or tuple, optional
+    Pairs of particles that the sum leaves out, as the `exclude` of `parki.ewald.plan`.
 return_walltime, return_params, return_error : bool, default False
     Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
     the direct sum.

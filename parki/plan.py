@@ -335,19 +335,23 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
             return Plan, (self.method, self.full(), self.chosen, self.exclusions)
 
 
-def make(method: Method, targets: Any, sources: Any, exclude: Any = None) -> Plan[Any]:
-    """Return the plan of a method for a caller's points, in the space of its options, or where the points are."""
+def make(method: Method, targets: Any, sources: Any, exclude: Any = None, parameters: Any = None) -> Plan[Any]:
+    """Return the plan of a method for a caller's points, in the space of its options, or where the points are.
+
+    The method chooses its parameters, if none are given.
+    """
     if method.options.comm is not None:
         ranks.check(method)
         if exclude is not None and getattr(method, "comm", None) is not None:
             raise NotImplementedError(ALONE)
-    method, problem = _in_place(method, targets, sources)
+    method, problem = placed(method, targets, sources)
     counts = problem.n_targets, problem.n_sources, problem.same
     pairs = None if exclude is None else exclusions.of(exclude, *counts)
-    return Plan(method, problem, exclusions=pairs)
+    return Plan(method, problem, parameters, pairs)
 
 
-def _in_place(method: Method, targets: Any, sources: Any) -> tuple[Method, Problem]:
+def placed(method: Method, targets: Any, sources: Any) -> tuple[Method, Problem]:
+    """Return a method in its space, and its problem of a caller's points."""
     points, options = dict(zip(method.names[:2], (targets, sources), strict=True)), method.options
     with ranks.ALONE if options.comm is None else ranks.together(options.comm, "finding a space"):
         request = getattr(method, "asked_space", None)  # of a method that shares its work among units

@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
-from parki import exclusions, pairs
+from parki import pairs
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
 from parki.automatic import candidates
@@ -18,7 +18,7 @@ from parki.freespace import REPORTS, check_reports
 from parki.keywords import FastestKeywords, KernelParameters, SumAlone, SumReported, shows
 from parki.names import Gradient
 from parki.pairs import KernelLike
-from parki.plan import Plan, reported
+from parki.plan import Plan, make, reported
 
 MAIN = ("tolerance", "box", "periodicity", "method", "gradient")  # options that most calls name
 ALONE = ("comm", "timed")  # options of single methods
@@ -106,11 +106,6 @@ def fastest(
 ) -> Plan[Any]:
     """Prepare a sum for fixed points by the method that is predicted to be the fastest one: ``u = plan(density)``.
 
-    Parameters
-    ----------
-    exclude : array (2, M) or tuple, optional
-        Pairs of particles that the sum leaves out, as the `exclude` of `parki.ewald.plan`.
-
     Warns
     -----
     PrecisionWarning
@@ -140,12 +135,7 @@ def _plan(
     """Return the plan of the options' method, or of the fastest one."""
     pair = pairs.find(kernel, (*options.names(), *REPORTS, "normals"), **parameters)
     if options.method == "auto":
-        method, chosen, _ = candidates.fastest(pair, targets, sources, options)
-        method = replace(method, served=False)
-    else:
-        points = {"targets": targets, "sources": sources}
-        method, chosen = candidates.named(options.method, pair, options, points), None
-    problem = method.problem(targets, sources)
-    counts = problem.n_targets, problem.n_sources, problem.same
-    left_out = None if exclude is None else exclusions.of(exclude, *counts)
-    return Plan(method, problem, chosen, left_out)
+        pick = candidates.fastest(pair, targets, sources, options)
+        return make(replace(pick.method, served=False), targets, sources, exclude, pick.parameters)
+    points = {"targets": targets, "sources": sources}
+    return make(candidates.named(options.method, pair, options, points), targets, sources, exclude)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from parki import arrays, prediction, saying
+from parki import prediction, saying
 from parki.automatic.options import SumOptions
 from parki.direct_method import Direct
 from parki.ewald import kernels
@@ -25,6 +25,7 @@ from parki.fmm.options import FmmOptions
 from parki.method import Method, Problem
 from parki.options import FreeOptions
 from parki.pairs import Pair
+from parki.plan import placed
 from parki.prediction import PlanCost
 from parki.treecode.method import Treecode
 from parki.treecode.options import TreecodeOptions
@@ -40,15 +41,16 @@ log = logging.getLogger("parki")
 
 
 class Candidate(NamedTuple):
-    """Method in its space, with the parameters that it chose for a problem, and its cost."""
+    """Method by its name among the options, with the parameters that it chose for a problem, and its cost."""
 
+    name: str
     method: Method
     parameters: Any
     cost: PlanCost
 
 
 def named(name: str, pair: Pair, options: SumOptions, points: dict[str, Any]) -> Method:
-    """Return the named method for a pair, in the space of the options.
+    """Return the named method for a pair.
 
     Raises
     ------
@@ -59,14 +61,11 @@ def named(name: str, pair: Pair, options: SumOptions, points: dict[str, Any]) ->
     if name == "ewald":
         return _ewald(pair, options, points)
     slope = pair.with_gradient(only=options.gradient == "only") if options.gradient else pair
-    method: Method
     if name == "direct":
-        method = Direct(slope, FreeOptions(**common))
-    elif name in TREECODES:
-        method = Treecode(slope, TreecodeOptions(method=TREECODES[name], tolerance=options.tolerance, **common))
-    else:
-        method = KINDS[name](slope, FmmOptions(method=name, tolerance=options.tolerance, **common))
-    return method.in_space(arrays.space_of(options.execution_space, options.threads, **points))
+        return Direct(slope, FreeOptions(**common))
+    if name in TREECODES:
+        return Treecode(slope, TreecodeOptions(method=TREECODES[name], tolerance=options.tolerance, **common))
+    return KINDS[name](slope, FmmOptions(method=name, tolerance=options.tolerance, **common))
 
 
 def _ewald(pair: Pair, options: SumOptions, points: dict[str, Any]) -> Ewald:
@@ -77,8 +76,7 @@ def _ewald(pair: Pair, options: SumOptions, points: dict[str, Any]) -> Ewald:
     names = ("layout", "execution_space", "threads", "verbose", "box", "tolerance", "rhs")
     keywords = {name: getattr(options, name) for name in names} | {"periodicity": options.axes}
     resolved = EwaldOptions.resolve(None, points, **keywords)
-    method = Ewald(kernels.gradient(kernel, options.gradient), resolved, gradient=options.gradient)
-    return method.in_space(resolved.execution_space)
+    return Ewald(kernels.gradient(kernel, options.gradient), resolved, gradient=options.gradient)
 
 
 def ewald_kernel(pair: Pair) -> Kernel | None:
@@ -127,12 +125,11 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
     for name in names(pair, options):
         if problem is not None and name in LOOK and seconds < _looking(name, problem.points):
             continue
-        method = replace(named(name, pair, options, points), served=True)  # the plan itself gives the warnings
-        problem = method.problem(targets, sources)
+        method, problem = quiet(name, pair, options, points)
         if name == "direct" and problem.n_targets * problem.n_sources <= FEW_PAIRS:
-            return Candidate(method, method.choose(problem), PlanCost(0.0, 0.0))
+            return Candidate(name, method, method.choose(problem), PlanCost(0.0, 0.0))
         try:
-            candidate = _candidate(method, problem, is_first=best is None)
+            candidate = _candidate(name, method, problem, is_first=best is None)
         except MemoryError as error:
             memory_error = error
             continue
@@ -152,11 +149,16 @@ def _looking(name: str, n: int) -> float:
     return times * prediction.making(kind, n)
 
 
-def _candidate(method: Method, problem: Problem, is_first: bool) -> Candidate | None:
+def quiet(name: str, pair: Pair, options: SumOptions, points: dict[str, Any]) -> tuple[Method, Problem]:
+    """Return the named method in its space, without warnings, which the plan itself gives, and its problem."""
+    return placed(replace(named(name, pair, options, points), served=True), **points)
+
+
+def _candidate(name: str, method: Method, problem: Problem, is_first: bool) -> Candidate | None:
     """Return the method with its parameters and cost; None if it cannot sum the kernel and is not the first one."""
     try:
         parameters = method.choose(problem)
-        return Candidate(method, parameters, method.cost(problem, parameters))
+        return Candidate(name, method, parameters, method.cost(problem, parameters))
     except ValueError:  # interpolation would take too many points, for instance
         if is_first:
             raise

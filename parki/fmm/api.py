@@ -159,8 +159,6 @@ def plan(
     ----------
     method : {"kifmm", "chebyshev"}, default "kifmm"
         Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
-    exclude : array (2, M) or tuple, optional
-        Pairs of particles that the sum leaves out, as the `exclude` of `parki.ewald.plan`.
 
     See Also
     --------

@@ -84,16 +84,20 @@ def interpolation_costs(linear: Pair, order: int, dtype: str) -> FmmCosts:
 
 def taken(seconds: float, kind: str, pair: Pair, dtype: str, space: Space) -> float:
     """Return the seconds that a sum takes in a space, from the counted ones on a core of a host."""
-    machine, real = prediction.machine_of(space), np.dtype(dtype)
-    text = engine.operations(ProxyKernels(pair, real, real, 1).ranges())
-    share = clusters.time_of(text, machine, dtype) / clusters.time_of(text, Machine.load("host"), dtype)
+    share = _pair_seconds(pair, dtype, prediction.machine_of(space)) / _pair_seconds(pair, dtype, Machine.load("host"))
     return TAKEN[kind] * share * seconds / engine.workers(space)
+
+
+def _pair_seconds(pair: Pair, dtype: str, machine: Machine) -> float:
+    """Return the seconds of a pair of particles in the loops over sources of a machine."""
+    real = np.dtype(dtype)
+    return clusters.time_of(engine.operations(ProxyKernels(pair, real, real, 1).ranges()), machine, dtype)
 
 
 def _rates(pair: Pair, dtype: str) -> tuple[float, float]:
     """Return the seconds of a pair of particles, and of an operation."""
-    machine, real = Machine.load("host"), np.dtype(dtype)
-    seconds = clusters.time_of(engine.operations(ProxyKernels(pair, real, real, 1).ranges()), machine, dtype)
+    machine = Machine.load("host")
+    seconds = _pair_seconds(pair, dtype, machine)
     return seconds * clusters.share(machine, "pp") / PAIRS, 0.5 / machine.operations[dtype]["fma"]
 
 

@@ -158,8 +158,6 @@ def plan(
     ----------
     method : {"dual", "pc", "cp"}, default "dual"
         Dual tree traversal, or the variants of `bltc`.
-    exclude : array (2, M) or tuple, optional
-        Pairs of particles that the sum leaves out, as the `exclude` of `parki.ewald.plan`.
 
     See Also
     --------

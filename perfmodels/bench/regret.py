@@ -7,7 +7,6 @@ predicted to take more than `SLOW` times as long as the pick are not run.
 import argparse
 import functools
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,19 +65,14 @@ def _measured(kernel: str, cloud: str, tolerance: float, n: int, space: Space, r
 
 def _costs(pair: pairs.Pair, x: Array, options: SumOptions) -> tuple[str, dict[str, float]]:
     """Return the name of the pick, and the predicted seconds of all methods that can sum the pair, by name."""
-    picked = candidates.fastest(pair, x, x, options).method
-    points = {"targets": x, "sources": x}
+    pick = candidates.fastest(pair, x, x, options).name
     costs: dict[str, float] = {}
-    pick = ""
     for name in candidates.names(pair, options):
-        method = replace(candidates.named(name, pair, options, points), served=True)
-        problem = method.problem(x, x)
+        method, problem = candidates.quiet(name, pair, options, {"targets": x, "sources": x})
         try:
             costs[name] = method.cost(problem, method.choose(problem)).of(1)
         except (ValueError, MemoryError):
             continue
-        if method.name == picked.name:
-            pick = name
     return pick, costs
 
 

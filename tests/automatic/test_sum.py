@@ -150,9 +150,9 @@ def test_other_kernels_have_trees():
 def test_the_least_cost_of_all_calls_is_chosen(monkeypatch, predicted):
     costs = {"direct": PlanCost(100.0, 20.0), "ewald": PlanCost(150.0, 10.0), "kifmm": PlanCost(500.0, 1.0)}
 
-    def candidate(method, problem, is_first):
-        assert is_first == (method.name == "direct")
-        return candidates.Candidate(method, None, costs[method.name])
+    def candidate(name, method, problem, is_first):
+        assert is_first == (name == "direct")
+        return candidates.Candidate(name, method, None, costs[name])
 
     monkeypatch.setattr(candidates, "_candidate", candidate)
     found = [candidates.fastest(pairs.find("coulomb"), X, X, SumOptions(calls=n)).method.name for n in (1, 6, 38, 39)]
