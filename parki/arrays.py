@@ -50,6 +50,7 @@ DLPACK_HOST = (1, 3)  # DLPack's codes of plain and of pinned host memory
 #: Modules of functions by the libraries of arrays.
 _FUNCTIONS = {"torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
 
+ROW = 1024  # numbers of a row that a team of a device reduces
 INDICES = 2**31  # least number beyond the indices of kernels, which are int32
 
 
@@ -90,6 +91,21 @@ def like(x: Any) -> Callable[[Array], Any]:
     if library is not np:
         return library.from_numpy if library.__name__ == "torch" else library.asarray
     return x.__array_namespace__().asarray if hasattr(x, "__array_namespace__") else lambda u: u
+
+
+def along_rows(operation: str, x: Array, **options: Any) -> Array:
+    """Return the ``"sum"``, ``"max"`` or ``"min"`` along the last axis, with options of the array's method.
+
+    A device reduces many short rows faster than few long ones.
+    """
+    whole = x.shape[-1] - x.shape[-1] % ROW
+    if isinstance(x, np.ndarray) or not whole:
+        return getattr(x, operation)(axis=-1, **options)
+    parts = getattr(x[..., :whole].reshape(*x.shape[:-1], -1, ROW), operation)(axis=-1, **options)
+    if whole < x.shape[-1]:
+        rest = getattr(x[..., whole:], operation)(axis=-1, **options)
+        parts = module_of(x).concatenate([parts, rest[..., None]], axis=-1)
+    return getattr(parts, operation)(axis=-1, **options)
 
 
 def to_host(x: Array) -> Array:

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.arrays import Array, module_of, to_host
+from parki.arrays import Array, along_rows, module_of, to_host
 from parki.dimensions import Dimensions
 
 Ints = NDArray[np.int64]
@@ -123,7 +123,8 @@ def largest(x: Array) -> NDArray[np.float64]:
         return np.zeros(x.shape[:-1])
     if isinstance(x, np.ndarray):
         return np.maximum(x.max(axis=-1), -x.min(axis=-1)).astype(np.float64)
-    return to_host(module_of(x).stack([x.max(axis=-1), -x.min(axis=-1)])).max(axis=0).astype(np.float64)
+    most, least = along_rows("max", x), along_rows("min", x)
+    return to_host(module_of(x).stack([most, -least])).max(axis=0).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,7 +59,7 @@ class NetDensity(NamedTuple):
     def of(cls, kernel: Kernel, dens: Array) -> "NetDensity":
         """Return the net densities of ``(rhs, components, N)``, for components that a kernel has a convention for."""
         rows = dens[:, : kernel.net.components if kernel.net else 0]
-        values = arrays.to_host(rows.sum(axis=-1, dtype=np.float64))
+        values = arrays.to_host(arrays.along_rows("sum", rows, dtype=np.float64))
         return cls(values, float(scaling.largest(rows).max(initial=0.0)), rows.shape[-1])
 
 

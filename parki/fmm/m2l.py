@@ -17,6 +17,7 @@ from parki.engine.steps import Handle, Step, state
 from parki.fmm import spectra
 from parki.fmm.expansion import table
 from parki.fmm.limits import TeamLimits
+from parki.fmm.staging import Staged, shape
 
 SPECTRA = 256 << 20  # bytes of spectra at one time
 RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
@@ -38,6 +39,22 @@ class PairBlocks:
     rows: NDArray[np.int32]
     begin: NDArray[np.int32]
     pairs: NDArray[np.int32]
+
+    def sources_of_blocks(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Return the source rows of each block, ascending, the begins of blocks, and places in them.
+
+        The places ``(targets, 26)`` are those of the source of each target row and direction, −1 where there is none.
+        """
+        blocks, directions = len(self.begin), self.begin.shape[1] - 1
+        first = self.begin[:, :-1].ravel()
+        direction = np.repeat(np.arange(len(first)) % directions, np.diff(self.begin, axis=1).ravel())
+        target, source = self.pairs.T
+        block = np.searchsorted(self.rows, target, side="right") - 1
+        keys, place = np.unique(block * np.int64(max(len(self.sources), 1)) + source, return_inverse=True)
+        begin = np.searchsorted(keys, np.arange(blocks + 1) * max(len(self.sources), 1)).astype(np.int32)
+        near = np.full((len(self.targets), directions), -1, np.int32)
+        near[target, direction] = place - begin[block]
+        return (keys % max(len(self.sources), 1)).astype(np.int32), begin, near
 
 
 def blocks(t: NDArray[Any], s: NDArray[Any], direction: NDArray[Any], run: int = RUN) -> PairBlocks:
@@ -87,6 +104,11 @@ def forward(p: int, dens: int, real: DTypeLike) -> Workunit:
 def products(dens: int, result: int, real: DTypeLike) -> Workunit:
     """Return the workunit from spectra of equivalents to those of check values of `result` components."""
     return engine.kernel("m2l", "products", real=np.dtype(real), NS=dens, NT=result)
+
+
+def block_products(dens: int, result: int, real: DTypeLike, shape: Staged) -> Workunit:
+    """Return the workunit of the same products for teams with sources in scratch."""
+    return engine.kernel("m2l_block", "block_products", real=np.dtype(real), NS=dens, NT=result, **shape.slots)
 
 
 def backward(p: int, result: int, real: DTypeLike) -> Workunit:
@@ -155,12 +177,13 @@ def steps(
         If a table's shape does not match the components.
     """
     p, real = values.p, values.real
-    shape = (int(spectra.plane_sizes(p).sum()), values.result * values.dens, 2 * spectra.COLUMNS)
+    table_shape = (int(spectra.plane_sizes(p).sum()), values.result * values.dens, 2 * spectra.COLUMNS)
+    staged = shape(limits.block, real.itemsize) if limits.tasks is None else None
     cuts, sizes = [], [(0, 0)]
     for pairs in pair_lists:
-        if pairs.table.shape != shape:
-            raise ValueError(f"a table has shape {pairs.table.shape}, expected {shape}")
-        sorted_pairs = blocks(pairs.t, pairs.s, pairs.direction)
+        if pairs.table.shape != table_shape:
+            raise ValueError(f"a table has shape {pairs.table.shape}, expected {table_shape}")
+        sorted_pairs = blocks(pairs.t, pairs.s, pairs.direction, staged.run if staged else RUN)
         n_values = (
             16 * values.dens * _odd(len(sorted_pairs.sources)),
             16 * values.result * _odd(len(sorted_pairs.targets)),
@@ -179,7 +202,7 @@ def steps(
     return [
         step
         for kernel, sorted_pairs, groups in cuts
-        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, limits).steps(groups)
+        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, limits, staged).steps(groups)
     ]
 
 
@@ -203,13 +226,18 @@ class _PlaneGroups:
 
     def __init__(
         self, phase: str, values: OctetValues, shared: _Transforms, rooms: Sequence[tuple[Handle, Handle]],
-        kernel: Handle, pairs: PairBlocks, limits: TeamLimits,
+        kernel: Handle, pairs: PairBlocks, limits: TeamLimits, staged: Staged | None,
     ) -> None:  # fmt: skip
         self.phase, self.values, self.shared, self.rooms, self.kernel = phase, values, shared, rooms, kernel
         self.count, self.limits = len(pairs.begin), limits
         self.sources, self.targets = table("source_octets", pairs.sources), table("target_octets", pairs.targets)
-        self.lists = {"rows": table("block_rows", pairs.rows), "of": table("block_begin", pairs.begin)}
-        self.lists |= {"pair": table("octet_pairs", pairs.pairs)}
+        self.lists = {"rows": table("block_rows", pairs.rows)}
+        self.staged = staged
+        if staged:
+            lists = zip(("source", "source_begin", "near"), pairs.sources_of_blocks(), strict=True)
+            self.lists |= {name: table(name, a) for name, a in lists}
+        else:
+            self.lists |= {"of": table("block_begin", pairs.begin), "pair": table("octet_pairs", pairs.pairs)}
 
     def steps(self, groups: list[tuple[int, int]]) -> list[Step]:
         """Return the steps of groups (first plane, planes)."""
@@ -221,18 +249,26 @@ class _PlaneGroups:
         begin, count = _frequencies(v.p, first, planes)
         spectra_in = _room(rooms[0], count, len(self.sources), v.dens)
         spectra_out = _room(rooms[1], count, len(self.targets), v.result)
-        item = self._items(count)
         plane_args = {"first": first, "planes": planes, **self.shared.waves}
         source = {"octet": self.sources, "given": v.equivalents, "spectra": spectra_in, **plane_args}
         target = {"octet": self.targets, "spectra": spectra_out, "made": v.checks, **plane_args}
-        product = {"item": item, "given": spectra_in, "made": spectra_out, "place": self.shared.place, **self.lists}
+        product = {"given": spectra_in, "made": spectra_out, "place": self.shared.place, **self.lists}
         product |= {"table": self.kernel[begin : begin + count], "columns": spectra.COLUMNS}
-        units = forward(v.p, v.dens, v.real), products(v.dens, v.result, v.real), backward(v.p, v.result, v.real)
+        units = forward(v.p, v.dens, v.real), backward(v.p, v.result, v.real)
         return [
             Step(phase, units[0], len(self.sources) * v.dens * planes, source, shape=TRANSFORM),
-            Step(phase, units[1], len(item), product, shape=TEAM),
-            Step(phase, units[2], len(self.targets) * v.result, target, shape=TRANSFORM),
+            self._products(count, product),
+            Step(phase, units[1], len(self.targets) * v.result, target, shape=TRANSFORM),
         ]
+
+    def _products(self, count: int, args: dict[str, Any]) -> Step:
+        """Return the step of the products of some frequencies."""
+        v = self.values
+        if self.staged:
+            unit = block_products(v.dens, v.result, v.real, self.staged)
+            return Step(self.phase, unit, count * self.count, args | {"blocks": self.count}, shape=self.staged.team)
+        item = self._items(count)
+        return Step(self.phase, products(v.dens, v.result, v.real), len(item), args | {"item": item}, shape=TEAM)
 
     def _items(self, count: int) -> Handle:
         """Return work items (frequency, first block, end of blocks)."""

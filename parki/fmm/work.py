@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine, prediction
-from parki.engine import Space, workers
-from parki.fmm import box_translations, chebyshev_work, limits, m2l, spectra, surfaces
+from parki.engine import Space, devices, workers
+from parki.fmm import box_translations, chebyshev_work, limits, m2l, spectra, staging, surfaces
 from parki.fmm.class_matrices import TILE, ClassMatrices
 from parki.fmm.expansion import TOP_LEVEL
 from parki.fmm.meetings import meetings
 from parki.fmm.params import Parameters
 from parki.fmm.report import PHASES, PLANNED
+from parki.fmm.staging import Staged
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import OCTETS_AT_ONCE, SurfaceExpansion, SurfaceKernels
 from parki.freespace import short
@@ -83,7 +84,11 @@ def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) ->
         raise ValueError(f"structure: found {type(structure.expansion).__name__}, expected one of method 'kifmm'")
     real = structure.expansion.particles.real
     return fmm.count(
-        texts(structure, parameters), sizes(structure), real.itemsize, machine.lanes[real.name], machine.is_gpu
+        texts(structure, parameters),
+        sizes(structure, _staged(machine, real.itemsize)),
+        real.itemsize,
+        machine.lanes[real.name],
+        machine.is_gpu,
     )
 
 
@@ -104,8 +109,12 @@ def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
     )  # fmt: skip
 
 
-def sizes(structure: FmmStructure) -> FmmSizes:
-    """Return the numbers of points, boxes and list entries of a sum."""
+def _staged(machine: Machine, itemsize: int) -> Staged | None:
+    return staging.shape(machine.shared_bytes - devices.STATIC, itemsize) if machine.is_gpu else None
+
+
+def sizes(structure: FmmStructure, staged: Staged | None = None) -> FmmSizes:
+    """Return the numbers of points, boxes and list entries of a sum, with blocks of octets of a shape, or of a host."""
     expansion, tree, lists, representation = (
         structure.expansion,
         structure.tree,
@@ -134,7 +143,7 @@ def sizes(structure: FmmStructure) -> FmmSizes:
     ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
     return FmmSizes(
         levels=_levels(structure),
-        translation_levels=_translation_levels(structure),
+        translation_levels=_translation_levels(structure, staged),
         matrices={name: tuple(_matrix(blocks) for blocks in factors) for name, factors in ways.items()},
         orbits=len(operators.check.orbits),
         **sums,
@@ -163,27 +172,27 @@ def _levels(structure: FmmStructure) -> list[OctetLevel]:
     ]
 
 
-def _translation_levels(structure: FmmStructure) -> list[TranslationLevel]:
+def _translation_levels(structure: FmmStructure, staged: Staged | None) -> list[TranslationLevel]:
     """Return translations of all levels together, or of each level."""
     nodes, lists, representation = structure.tree.nodes, structure.lists, structure.representation
     if not len(lists.v_t):
         return []
     level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
     masks = [level == value for value in np.unique(level)] if representation.per_level else [np.ones(len(level), bool)]
-    return [_translated(structure, *(a[mask] for a in (lists.v_t, lists.v_s, lists.v_direction))) for mask in masks]
+    pairs, run = (lists.v_t, lists.v_s, lists.v_direction), staged.run if staged else m2l.RUN
+    return [_translated(structure, m2l.blocks(*(a[mask] for a in pairs), run), staged) for mask in masks]
 
 
-def _translated(structure: FmmStructure, t: Ints, s: Ints, direction: Ints) -> TranslationLevel:
+def _translated(structure: FmmStructure, blocks: m2l.PairBlocks, staged: Staged | None) -> TranslationLevel:
     expansion, nodes, representation = structure.expansion, structure.tree.nodes, structure.representation
-    blocks = m2l.blocks(t, s, direction)
     sources, targets, count = len(blocks.sources), len(blocks.targets), len(blocks.begin)
     nbytes = (
         16 * (representation.equivalent * sources + representation.check * targets) * expansion.particles.real.itemsize
     )
     groups = len(m2l.plane_groups(expansion.p, nbytes, m2l.SPECTRA))
-    block = np.searchsorted(blocks.rows, blocks.pairs[:, 0], side="right") - 1
-    n_reads = len(np.unique(block.astype(np.int64) * sources + blocks.pairs[:, 1]))
+    n_reads = len(blocks.sources_of_blocks()[0])
+    items = count if staged else math.ceil(count / limits.HOST.blocks)
     boxes = nodes.n_children[nodes.octet_parent[blocks.targets]].sum() / (8 * targets)
     return TranslationLevel(
-        sources, targets, len(blocks.pairs), n_reads, count, math.ceil(count / limits.HOST.blocks), groups, float(boxes)
+        sources, targets, len(blocks.pairs), n_reads, count, items, groups, float(boxes)
     )  # fmt: skip

@@ -40,12 +40,13 @@ def ewald(args: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def ewald_rows(kernel: str, x: Array, strengths_: tuple[Array, ...], options: Row, repeat: int) -> list[Row]:
-    """Time a whole call, the plan again, eight right-hand sides in one pass, and the plan's phases."""
+    """Time a whole call, the plan again and for moved points, eight right-hand sides in one pass, and its phases."""
     n, space = x.shape[1], options["execution_space"]
     call, count = getattr(parki.ewald, kernel), n / 1e6
     plan = parki.ewald.plan(kernel, x, x, **options)
     timed_plan = parki.ewald.plan(kernel, x, x, return_walltime=True, **options)
     densities = spaces.array_module(space).stack([strengths_[0]] * RHS)
+    others = [x, *on(space, cloud(n, seed=3)[:1])]
     phases: list[dict[str, float]] = []
 
     def by_phase() -> float:
@@ -53,10 +54,16 @@ def ewald_rows(kernel: str, x: Array, strengths_: tuple[Array, ...], options: Ro
         phases.append({name: getattr(timed_plan.walltime, f"time_{name}")["tot"] for name in Machine.PHASES})
         return timed_plan.walltime.time_ewald
 
-    times_of_call, times_again, times_of_many, _ = turns(
+    def moved() -> None:
+        others.reverse()
+        plan.move(others[0])
+        plan(*strengths_)
+
+    times_of_call, times_again, times_moved, times_of_many, _ = turns(
         [
             clock(lambda: call(x, x, *strengths_, **options), space),
             clock(lambda: plan(*strengths_), space),
+            clock(moved, space),
             clock(lambda: plan(densities, *strengths_[1:]), space),
             by_phase,
         ],
@@ -64,10 +71,12 @@ def ewald_rows(kernel: str, x: Array, strengths_: tuple[Array, ...], options: Ro
     )
     name = f"{kernel}, N = {n:,}, {options['tolerance']:g}"
     rows = [row(f"{name}, whole call", times_of_call, count, "M particles")]
-    rows.append(row(f"{kernel}, the plan again", times_again, count, "M particles"))
+    found = plan.error(SAMPLE).value
+    rows.append(row(f"{kernel}, the plan again", times_again, count, "M particles", error=found))
     rows.append(
         row(f"{kernel}, {RHS} right-hand sides in one pass", times_of_many, RHS * count, "M particles", rows[-1])
     )
+    rows.append(row(f"{kernel}, points moved, and the plan again", times_moved, count, "M particles"))
     parts = {p: [times[p] for times in phases[1:]] for p in Machine.PHASES}
     return rows + [row(f"{kernel}, {p}", times, count, "M particles") for p, times in parts.items()]
 

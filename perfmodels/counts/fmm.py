@@ -33,6 +33,8 @@ SIBLINGS = 8  # boxes of an octet, one in each lane
 DIRECTIONS = 26  # directions between the octets of a pair
 SORTED = 5  # passes over the points of a level of the tree, with their keys
 PASSES = 40  # passes of NumPy over each pair of boxes or octets, 8 bytes in and out
+#: Numbers that lanes of a device read from scratch for a pair: 16 of its source by 4 lanes, and half a matrix.
+STAGED_READS = 16 * 4 + 128 // 2
 TABLE = 688  # numbers of a frequency in the table of transformed kernels
 
 
@@ -267,18 +269,23 @@ def octets(n: FmmSizes, translations: TranslationLevel, itemsize: int, device: b
 
     For each frequency and pair of components a pair of octets has 8 × 8 complex products, with targets in the lanes: it
     reads 16 numbers, and reads and writes 16 others.  The 8 × 8 numbers of a direction are read once a block.
+
+    A team of a device takes to scratch the 8 × 8 numbers of all directions, and the spectra that its block meets.
     """
     products = n.frequencies * n.check * n.equivalent
-    copies = 2 * 16 * SIBLINGS * DIRECTIONS * translations.items
     kernels = 16 * SIBLINGS * DIRECTIONS * translations.blocks
     spectra = 16 * n.frequencies * (n.equivalent * translations.met + n.check * 2 * translations.targets)
     least_bytes = (
         16 * n.frequencies * (n.equivalent * translations.sources + n.check * translations.targets) + products * TABLE
     )
     l2 = spectra + products * translations.items * TABLE
-    bytes_of_lanes = {"l1": products * (48 * translations.pairs + kernels), "shared": float(products * copies)}
-    if not device:
-        bytes_of_lanes = {"l1": bytes_of_lanes["l1"] + bytes_of_lanes["shared"]}
+    if device:
+        taken = kernels + 16 * translations.met
+        bytes_of_lanes = {"l1": products * float(taken + 16 * translations.targets)}
+        bytes_of_lanes["shared"] = products * float(taken + STAGED_READS * translations.pairs)
+    else:
+        copies = 2 * 16 * SIBLINGS * DIRECTIONS * translations.items
+        bytes_of_lanes = {"l1": products * (48 * translations.pairs + kernels + copies)}
     bytes_ = {level: itemsize * translations.boxes * total for level, total in bytes_of_lanes.items()}
     bytes_ |= {"l2": float(itemsize * l2), "dram": float(itemsize * least_bytes)}
     fmas = 4 * SIBLINGS * SIBLINGS * products * translations.pairs

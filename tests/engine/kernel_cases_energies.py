@@ -1,4 +1,4 @@
-"""Tiny launches of the workunits of forces, stresses and exclusions."""
+"""Tiny launches of the workunits of multipliers, forces, stresses and exclusions."""
 
 import numpy as np
 
@@ -11,6 +11,15 @@ def virial(maker):
     args |= {"first": 2, "count": 4, "rows": rows, "length": length, "s01": 0.1, "s02": -0.2, "s12": 0.3}
     for skew in (False, True):
         yield "line_virials", {"SKEW": skew}, planes * rows, args
+
+
+def modes(maker):
+    sizes = {"x": 3, "y": 4, "z": 11}
+    along = {f"{name}{axis}": maker.rng.uniform(0, 2, n) for name in "kd" for axis, n in sizes.items()}
+    args = {"power": maker.rng.standard_normal(5), "number": np.array([2.0, 0.5, 4.0, 0.1, 0.1, -0.2, 0.3]), "terms": 5}
+    for slots, rows in (({}, 4), ({"SKEW": True}, 4), ({"SINGLE": True, "ROOT": True}, 1)):
+        green = maker.zeros(3, rows, 11)
+        yield "plane_multipliers", slots, 3 * rows, args | along | {"green": green, "rows": rows, "columns": 11}
 
 
 def own_field(maker):
@@ -30,4 +39,4 @@ def left_out(maker):
         yield "left_out", slots, 3, args | {"src": src, "u": maker.zeros(components, 3)}
 
 
-GROUPS = {"virial": virial, "own_field": own_field, "left_out": left_out}
+GROUPS = {"virial": virial, "modes": modes, "own_field": own_field, "left_out": left_out}

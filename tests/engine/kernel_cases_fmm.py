@@ -69,6 +69,18 @@ def m2l(make):
         yield "products", {"NS": ns, "NT": nt}, 2, lists | arrays | {"made": make.normal(2, 3, 16 * nt)}
 
 
+def m2l_block(make):
+    """Yield two blocks of two and one octets, with more sources than fit in scratch."""
+    near = np.full((3, 26), -1, np.int32)
+    near[0, 3], near[1, 3], near[1, 7], near[2, 25] = 1, 0, 2, 0
+    lists = {"rows": np.array([0, 2, 3], np.int32), "source_begin": np.array([0, 3, 4], np.int32), "near": near}
+    lists |= {"source": np.array([0, 1, 2, 1], np.int32), "place": make.rng.integers(0, 9, 64 * 26, dtype=np.int32)}
+    for ns, nt in ((2, 1), (1, 1)):
+        arrays = {"table": make.normal(2, ns * nt, 18), "given": make.normal(2, 3, 16 * ns), "columns": 9, "blocks": 2}
+        slots = {"NS": ns, "NT": nt, "RUN": 4, "CAP": 2}
+        yield "block_products", slots, 4, lists | arrays | {"made": make.normal(2, 3, 16 * nt)}
+
+
 def interchange(make):
     """Yield two blocks with separate matrices, one with boxes in some lanes only; a part of the columns."""
     lanes, rows = 8, 5
@@ -114,5 +126,5 @@ def surfaces(make):
     yield "fields", slots, 2, given | {"factor": make.normal(2, 1), "u": make.normal(1, 11)}
 
 
-GROUPS = {f.__name__: f for f in (matrix, translate, m2l, interchange, surfaces)}
+GROUPS = {f.__name__: f for f in (matrix, translate, m2l, m2l_block, interchange, surfaces)}
 TWICE = ("products",)  # names of workunits that are defined in two files

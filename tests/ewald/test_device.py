@@ -151,7 +151,7 @@ def test_a_plan_copies_samples_of_the_points_to_the_host(counted):
 def fields_of(monkeypatch, plan):
     """Log launches of the near field and of both ends of the far field among requests to streams; return the log."""
     told, stream = standin.Stream.told, standin.get_current_stream
-    heads = {"near": "p2p", "spread": "halo_clear", "gather": "g2p", "sum": "scatter_sum"}
+    heads = {"near": "p2p", "spread": "p2g", "gather": "g2p", "sum": "scatter_sum"}
     for name, it in ((name, launch(plan, head)) for name, head in heads.items()):
 
         def logged(*given, name=name, before=it.run):

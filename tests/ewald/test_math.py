@@ -155,7 +155,7 @@ def test_table(kernel, dtype):
     """A single class of planes holds all modes with 0 <= kx <= kmax; modes beyond kmax are zero."""
     p = choose.parameters(Question(kernel, BRICK, 500, 500, 1e-4, far=dtype))
     (planes,) = multipliers.planes(p)
-    table, (kx, ky, kz) = multipliers.table(p, planes)
+    table, (kx, ky, kz) = multipliers.table(p, planes), multipliers.Factors.of(p, planes).waves
     assert table.dtype == kx.dtype == dtype
     assert (planes.rows, planes.length) == p.grid[1:]
     assert planes.modes == tuple(range(int(p.kmax * p.box[0] / (2 * np.pi)) + 1))

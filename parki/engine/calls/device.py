@@ -34,18 +34,28 @@ def unit(workunit: Workunit, layouts: dict[str, str], device: Device, block: int
         headers=gpu.HEADERS,
         backend="hip" if device.arch.startswith("gfx") else "cuda",
         arch=device.arch,
-        block=-(-block // WARP) * WARP,
+        block=_warps(block),
         wide=wide,
         macros=workunit.gpu_macros,
         l0=workunit.l0.text,
     )
 
 
+def _warps(block: int) -> int:
+    """Return the threads of a block, rounded up to whole warps."""
+    return -(-block // WARP) * WARP
+
+
+def _key(layouts: dict[str, str], device: Device, block: int, wide: bool) -> tuple[Any, ...]:
+    """Return the key of a loaded object of a workunit."""
+    return device.index, tuple(layouts.values()), _warps(block), wide
+
+
 def load(workunit: Workunit, layouts: dict[str, str], device: Device, block: int, wide: bool = False) -> Loaded:
     """Return a workunit on a device, compiled and loaded on first use."""
-    source = unit(workunit, layouts, device, block, wide)
-    key = (device.index, tuple(layouts.values()), source.block, wide)
+    key = _key(layouts, device, block, wide)
     if key not in workunit.objects:
+        source = unit(workunit, layouts, device, block, wide)
         module = devices.cupy().cuda.Module()
         with cache.opened(rtc.build_many([source])[0]) as file:
             module.load(file.read())
@@ -56,7 +66,10 @@ def load(workunit: Workunit, layouts: dict[str, str], device: Device, block: int
 def load_all(requests: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
     """Compile workunits for layouts and threads of a block (None: the default) in parallel, for the current device."""
     device, blocks = devices.current(), {"range": RANGE_BLOCK, "team": TEAM}
-    rtc.build_many([unit(w, layouts, device, threads or blocks[w.ir.policy]) for w, layouts, threads in requests])
+    wanted = [(w, layouts, threads or blocks[w.ir.policy]) for w, layouts, threads in requests]
+    rtc.build_many(
+        [unit(w, layouts, device, n) for w, layouts, n in wanted if _key(layouts, device, n, False) not in w.objects]
+    )
 
 
 class DeviceCall(GpuCall):

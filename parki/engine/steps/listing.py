@@ -147,10 +147,13 @@ class Blocks:
     parts : sequence of (cut, body)
         ``cut(workers)`` returns the blocks of a body when the list is placed.
     lane : {"near", "far"}, optional
+    first : sequence of Step or Call
+        Run once, when the list is placed; they use no argument or result.
     """
 
     parts: Sequence[tuple[Callable[[int], Sequence[Block]], Sequence[Step | Call]]]
     lane: str | None = None
+    first: Sequence[Step | Call] = ()
 
 
 def leaves(step: Step | Call | Blocks) -> list[Step | Call]:

@@ -15,7 +15,7 @@ class StepList:
     ----------
     steps : iterable of Step, Call or Blocks
     first : iterable of Step or Call, optional
-        Run once, when the list is placed; they use no argument or result.
+        Run once, when the list is placed, before those of blocks; they use no argument or result.
     workers : callable, optional
         ``workers(space)`` returns the number of workers (threads of Python) that run blocks side by side, and the
         threads that each may use; by default one worker with all threads.
@@ -27,7 +27,8 @@ class StepList:
         first: Iterable[Step | Call] = (),
         workers: Callable[[Space], tuple[int, int]] | None = None,
     ) -> None:
-        self.steps, self.first = list(steps), list(first)
+        self.steps = list(steps)
+        self.first = [*first, *(made for step in self.steps if isinstance(step, Blocks) for made in step.first)]
         self.workers = workers
 
     def __len__(self) -> int:

@@ -63,6 +63,11 @@ class Spectrum:
     growing: bool = False
     screened: bool = False
 
+    @property
+    def weight(self) -> float:
+        """Return w of `whole`, which is w/(k² + κ²), κ = 0 unless screened."""
+        return 4 * np.pi * self.planar
+
 
 def _harmonic(k2: Values, kappa: float) -> Values:
     """Return 4π/k²."""

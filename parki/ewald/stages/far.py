@@ -99,7 +99,7 @@ def field(
     plane_steps = partial(planes.blocks, p, transforms=transforms, with_images=with_images, rhs=rhs, virial=lines)
     result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far, zero=False)
     steps = [
-        mesh.clear(grid),
+        *mesh.emptied(grid, spread_part, v.p2g == "TILE" and points.noise is None),
         *_filled(p, mesh, spread_part, points, v, rhs),
         *(exchanges.fold(spread_part) if exchanges else []),
         along_x("fft", box[: len(spread_part)], _forward),

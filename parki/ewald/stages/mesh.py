@@ -74,6 +74,14 @@ class Mesh:
         """Return the part that is transformed."""
         return grid[(slice(None), *(slice(a, a + n) for a, n in zip(self.at, self.box, strict=True)))]
 
+    def emptied(self, grid: Handle, spread: Handle, overwrites: bool) -> list[Step]:
+        """Return the steps that set a grid to zero, but for the points that spreading writes, if it `overwrites`."""
+        if not overwrites:
+            return [self.clear(grid)]
+        e0, e1, e2 = self.extent
+        parts = [grid[len(spread) :], spread[:, e0:], spread[:, :e0, e1:], spread[:, :e0, :e1, e2:]]
+        return [self.clear(part) for part in parts if part.size]
+
     @staticmethod
     def clear(grid: Handle, phase: str = "p2g.kernel") -> Step:
         """Return the step that sets a grid to zero."""

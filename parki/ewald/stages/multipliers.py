@@ -23,17 +23,21 @@ Shamshirgar, Bagge, Tornberg 2021 (periods of the modes).
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parki import engine
+from parki.engine.steps import Handle, Step, constant, state
 from parki.ewald.choice.params import Parameters
 from parki.ewald.split import window
 from parki.ewald.stages import green
 from parki.perfmodels import select
 
 WASTE = 1.12  # largest ratio of a plane's points to the points that it needs, for planes that share a class
+AT_ONCE = 1 << 14  # modes of a table that NumPy computes together: their numbers stay in a cache
+LARGE = 1 << 14  # modes of a table that takes NumPy longer than a launch of a workunit
 
 
 @dataclass(frozen=True)
@@ -171,34 +175,86 @@ def wave_numbers(count: int, spacing: float) -> NDArray[np.float64]:
     return np.fft.fftfreq(count, spacing / (2 * np.pi))
 
 
-def table(p: Parameters, c: Planes, slope: bool = False) -> tuple[NDArray, list[NDArray]]:
-    """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.far`.
+class Factors(NamedTuple):
+    """Wave numbers of a class along the three axes, and the window's factors there, by mode number.
+
+    The axes are mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, mode, ky and kz.  Single lines have wave
+    numbers along x and y by line.  `waves` are the wave numbers of all modes.
+    """
+
+    k: tuple[NDArray[np.float64], ...]
+    d: tuple[NDArray[np.float64], ...]
+    waves: list[NDArray]
+    modes: int
+
+    @classmethod
+    def of(cls, p: Parameters, c: Planes) -> Self:
+        """Return the wave numbers and factors of a class."""
+        lengths = (period(p), p.grid[1] if isinstance(c, Columns) else c.rows, c.length)
+        k = [wave_numbers(count, h) for count, h in zip(lengths, p.h, strict=True)]
+        factors = []
+        for axis, (count, h) in enumerate(zip(lengths, p.h, strict=True)):
+            factor = h / (count * window.transform(p.P, p.beta, k[axis], h) ** 2)
+            factor[count // 2] *= count % 2  # no Nyquist mode
+            factors.append(factor)
+        half = p.skew is None
+        x, y, z = np.array(c.modes), *(slice(n // 2 + 1 if half else None) for n in (c.rows, c.length))
+        if isinstance(c, Columns):
+            x, y = c.waves.T
+        along, d = ([a[index] for a, index in zip(values, (x, y, z), strict=True)] for values in (k, factors))
+        waves = (along[0], along[1] if isinstance(c, Columns) else k[1], k[2])
+        return cls(tuple(along), tuple(d), [np.ascontiguousarray(a, p.far) for a in waves], math.prod(lengths))
+
+
+def tables(p: Parameters, c: Planes) -> tuple[dict[str, Handle], list[Step]]:
+    """Return the scalar multipliers of a class as ``"green"``, its wave numbers, and the steps that fill in large ones.
+
+    Modes without a periodic part have another Green's function, which only the host knows.
+    """
+    factors = Factors.of(p, c)
+    waves = {name: constant(name, a) for name, a in zip(("kx", "ky", "kz"), factors.waves, strict=True)}
+    shape = (len(factors.k[0]), 1 if isinstance(c, Columns) else len(factors.k[1]), len(factors.k[2]))
+    is_whole = p.periodicity == 3 or (p.periodicity > 0 and bool(np.all(factors.k[0] != 0)))
+    if math.prod(shape) < LARGE or not is_whole:
+        return waves | {"green": constant("green", table(p, c))}, []
+    multipliers = state("green", shape, p.far, zero=False)
+    spectrum, power = p.kernel.spectrum, constant("profile", green.profile(p))
+    kappa = p.kernel.kappa if spectrum.screened else 0.0
+    numbers = [p.kernel.scale * spectrum.weight, kappa**2, p.kmax**2, 1 / factors.modes, *reciprocal(p)]
+    args: dict[str, Any] = {
+        "green": multipliers,
+        "power": power,
+        "number": constant("numbers of modes", np.array(numbers)),
+    }
+    for name, along, d in zip("xyz", factors.k, factors.d, strict=True):
+        args |= {
+            f"k{name}": constant(f"wave numbers along {name}", along),
+            f"d{name}": constant(f"window along {name}", d),
+        }
+    slots = {"SINGLE": isinstance(c, Columns), "SKEW": p.skew is not None, "ROOT": p.kernel.root}
+    unit = engine.kernel("modes", "plane_multipliers", real=p.far, **slots)
+    args |= {"rows": shape[1], "columns": shape[2], "terms": len(power)}
+    return waves | {"green": multipliers}, [Step("cnv", unit, shape[0] * shape[1], args)]
+
+
+def table(p: Parameters, c: Planes, slope: bool = False) -> NDArray:
+    """Return the scalar multipliers of a class, by the axes of `Factors`, in `p.far`.
 
     With `slope` return their derivatives by k², without that of the window, and 0 for modes without a periodic part.
     For noise return the square roots that take white noise on the grid to the modes' noise.
-
-    The axes of the table are mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, mode, ky and kz.  For
-    single lines they are line, a single entry, and |kz|, and wave numbers along x and y are by line.
     """
-    lengths = (period(p), p.grid[1] if isinstance(c, Columns) else c.rows, c.length)
-    k = [wave_numbers(count, h) for count, h in zip(lengths, p.h, strict=True)]
-    factors = []
-    for axis, (count, h) in enumerate(zip(lengths, p.h, strict=True)):
-        factor = h / (count * window.transform(p.P, p.beta, k[axis], h) ** 2)
-        factor[count // 2] *= count % 2  # no Nyquist mode
-        factors.append(factor)
-    half = p.skew is None
-    x, y, z = np.array(c.modes), slice(c.rows // 2 + 1 if half else None), slice(c.length // 2 + 1 if half else None)
-    column = np.s_[None, :, None]
-    if isinstance(c, Columns):
-        (x, y), column = c.waves.T, np.s_[:, None, None]
-    (kx, dx), (ky, dy), (kz, dz) = ((a[index], d[index]) for a, d, index in zip(k, factors, (x, y, z), strict=True))
-    scalars = _scalars(p, c, kx[:, None, None], ky[column], kz[None, None, :], slope)
-    scalars *= dx[:, None, None] * dy[column] * dz[None, None, :]
-    if p.kernel.root:  # transforms there and back multiply by the number of points
-        scalars = np.sqrt(np.maximum(scalars, 0.0) / math.prod(lengths))
-    waves = (kx, ky if isinstance(c, Columns) else k[1], k[2])
-    return np.ascontiguousarray(scalars, p.far), [np.ascontiguousarray(a, p.far) for a in waves]
+    factors, column = Factors.of(p, c), np.s_[:, None, None] if isinstance(c, Columns) else np.s_[None, :, None]
+    (kx, ky, kz), (dx, dy, dz) = factors.k, factors.d
+    scalars = np.empty((len(kx), 1 if isinstance(c, Columns) else len(ky), len(kz)), p.far)
+    step = max(1, AT_ONCE // scalars[0].size)
+    for modes in (slice(first, first + step) for first in range(0, len(kx), step)):
+        along_y = modes if isinstance(c, Columns) else slice(None)
+        part = _scalars(p, c, kx[modes, None, None], ky[along_y][column], kz[None, None, :], slope)
+        part *= dx[modes, None, None] * dy[along_y][column] * dz[None, None, :]
+        if p.kernel.root:  # transforms there and back multiply by the number of points
+            part = np.sqrt(np.maximum(part, 0.0) / factors.modes)
+        scalars[modes] = part
+    return scalars
 
 
 def _scalars(
@@ -212,14 +268,19 @@ def _scalars(
     inside = k2 <= p.kmax**2
     values, profile = k2[inside], green.profile(p)
     t = 2 * values / p.kmax**2 - 1
-    phi = np.polyval(profile, t)
-    flat = np.full(k2.shape, p.periodicity < 3)  # modes without a periodic part
-    for k in (kx, ky, kz)[: p.periodicity]:
-        flat &= k == 0
-    flat, spectrum = flat[inside], np.empty_like(values)
-    spectrum[~flat] = green.whole(p, values[~flat])
+    phi = _polynomial(profile, t)
+    flat = np.zeros(len(values), bool)  # modes without a periodic part
+    if p.periodicity < 3:
+        flat = np.logical_and.reduce([k == 0 for k in np.broadcast_arrays(kx, ky, kz)[: p.periodicity]] or [inside])[
+            inside
+        ]
+    if flat.any():
+        spectrum = np.empty_like(values)
+        spectrum[~flat] = green.whole(p, values[~flat])
+    else:
+        spectrum = green.whole(p, values)
     if slope:
-        profile_part = 2 / p.kmax**2 * np.polyval(np.polyder(profile), t) * spectrum
+        profile_part = 2 / p.kmax**2 * _polynomial(np.polyder(profile), t) * spectrum
         spectrum = np.where(flat, 0.0, profile_part + phi * p.kernel.spectrum.slope(values, p.kernel.kappa))
     else:
         if flat.any():
@@ -228,6 +289,15 @@ def _scalars(
     scalars = np.zeros(k2.shape)
     scalars[inside] = p.kernel.scale * spectrum
     return scalars
+
+
+def _polynomial(powers: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a polynomial at t, highest power first: `numpy.polyval` in place."""
+    values = np.full_like(t, powers[0])
+    for power in powers[1:]:
+        values *= t
+        values += power
+    return values
 
 
 def reciprocal(p: Parameters) -> tuple[float, float, float]:

@@ -156,6 +156,7 @@ def blocks(
     numbers = 2 * max(n * size for n, size in zip(capacity, sizes, strict=True))
     buffer = scratch("planes", (numbers,), p.far)
     kernel, parts, begin = p.kernel, [], 0
+    first: list[Step] = []
     for c, cuts, planes in zip(classes, bounds, capacity, strict=True):
         count = len(c.modes) * c.rows
         lines = None if virial is None else virial[begin : begin + count]
@@ -165,9 +166,11 @@ def blocks(
         )
         cut = [Block(first=a, end=b, columns=columns(p, c, c.modes[a:b])) for a, b in pairwise(cuts)]
         spectrum = buffer.view(0, block_sizes.shape, p.far)
-        body = _body(p, points, [place[m] for m in c.modes], block_sizes, grid, spectrum, transforms)
+        lines_of_modes = [place[m] for m in c.modes]
+        body, filling = _body(p, points, lines_of_modes, block_sizes, grid, spectrum, transforms)
         parts.append((partial(_known, cut), body))
-    return Blocks(parts, lane="far")
+        first += filling
+    return Blocks(parts, "far", first)
 
 
 def virial_lines(p: Parameters, with_images: bool) -> Handle:
@@ -191,11 +194,13 @@ def _known(cut: list[Block], workers: int) -> list[Block]:
 def _body(
     p: Parameters, points: Sequence[int], lines: list[int], sizes: Sizes, grid: Handle, spectrum: Handle,
     transforms: Transforms,
-) -> list[Step | Call]:  # fmt: skip
-    """Return the steps on a block of planes of one class; `lines` are the places of their lines in the grid."""
+) -> tuple[list[Step | Call], list[Step]]:  # fmt: skip
+    """Return the steps on a block of planes of one class, and the first ones that fill in its tables.
+
+    `lines` are the places of the planes' lines in the grid.
+    """
     (n0, n1, n2), (rows, length), rhs = points, (sizes.c.rows, sizes.c.length), sizes.rhs
-    green, k = multipliers.table(p, sizes.c)
-    tables = {name: constant(name, a) for name, a in zip(("green", "kx", "ky", "kz"), (green, *k), strict=True)}
+    tables, first = multipliers.tables(p, sizes.c)
     shared: dict[str, Any] = {"spec": spectrum, "first": Index("first"), "count": Index("end")}
     grid_args = shared | {"grid": grid, "mode": constant("lines", np.array(lines, np.int32))}
     grid_args |= {
@@ -224,7 +229,7 @@ def _body(
     sums = []
     if sizes.virial is not None:
         sums.append(step("cnv", _virial_kernel(p), sizes.planes * rows, waves | _virial(p, sizes)))
-    return [
+    steps = [
         step("fft", gather, rhs * sizes.spread * sizes.planes * rows, grid_args | {"components": sizes.spread}),
         call("fft", _forward),
         *sums,
@@ -232,6 +237,7 @@ def _body(
         call("ifft", _backward),
         step("ifft", scatter, rhs * sizes.result * sizes.planes * n1, grid_args | {"components": sizes.result}),
     ]
+    return steps, first
 
 
 def _virial_kernel(p: Parameters) -> engine.Workunit:
@@ -240,7 +246,7 @@ def _virial_kernel(p: Parameters) -> engine.Workunit:
 
 def _virial(p: Parameters, sizes: Sizes) -> dict[str, Any]:
     """Return the arguments of sums over lines of modes; a mode counts twice if its image is not among the planes."""
-    slope = constant("slopes of green", multipliers.table(p, sizes.c, slope=True)[0])
+    slope = constant("slopes of green", multipliers.table(p, sizes.c, slope=True))
     weight = np.where(np.array(sizes.c.modes) == 0, 1.0, 1.0 if sizes.whole else 2.0).astype(p.far)
     return {"slope": slope, "weight": constant("images", weight), "out": sizes.virial}
 

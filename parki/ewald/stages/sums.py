@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from parki import engine, left_out, scaling
-from parki.arrays import Array, module_of, to_host
+from parki.arrays import ROW, Array, along_rows, module_of, to_host
 from parki.engine import Space, launchable
 from parki.engine.steps import Blocks, Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
 from parki.ewald.choice.params import Parameters
@@ -244,13 +244,31 @@ def _mean(
     (rhs, *_), result = strengths.shape, p.kernel.result
     rows, xp = strengths[:, :count], context.xp
     if p.kernel.spectrum.screened and p.periodicity == 3:
-        net = xp.asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
+        net = xp.asarray([math.fsum(row) for row in to_host(_halved(rows[:, 0])).tolist()])
     else:
-        net = rows.sum(axis=2, dtype=np.float64)
+        net = along_rows("sum", rows, dtype=np.float64)
     net = net.reshape(-1)
     net = net if total is None else total(net)
     constants[...] = 0
     constants.reshape(rhs, result)[:, :count] = factors.reshape(rhs, result)[:, :count] * net.reshape(rhs, count)
+
+
+def _halved(rows: Array) -> Array:
+    """Return rows of a few numbers with the same sums, up to rounding of rounding errors: sums of halves, and errors.
+
+    Source: D. Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.
+    """
+    rows = rows.astype(np.float64)
+    errors = module_of(rows).zeros_like(rows)
+    rest = []
+    while rows.shape[1] > ROW:
+        half = rows.shape[1] // 2
+        rest += [rows[:, 2 * half :], errors[:, 2 * half :]]
+        a, b = rows[:, :half], rows[:, half : 2 * half]
+        rows = a + b
+        taken = rows - a
+        errors = errors[:, :half] + errors[:, half : 2 * half] + ((a - (rows - taken)) + (b - taken))
+    return module_of(rows).concatenate([rows, errors, *rest], axis=1)
 
 
 class Stages:

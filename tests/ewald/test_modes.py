@@ -1,0 +1,42 @@
+"""Tables of scalar multipliers that a space fills in, beside those that the host computes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from parki.arrays import to_host
+from parki.engine import spaces
+from parki.engine.steps import Steps
+from parki.ewald import kernels
+from parki.ewald.choice import choose
+from parki.ewald.choice.question import Question
+from parki.ewald.stages import multipliers
+
+GIVEN = {"yukawa": {"kappa": 2.0}, "rpy": {"radius": 0.05}}
+SKEW = (0.3, -0.2, 0.1)
+
+
+@pytest.mark.portability
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("periodicity", "skew"), [(1, None), (2, None), (3, None), (3, SKEW)])
+@pytest.mark.parametrize("name", ["laplace", "yukawa", "stokes_sl", "rpy", "laplace root"])
+def test_filled_tables(name, periodicity, skew, dtype, space, monkeypatch):
+    """Every table is filled in, except where modes have no periodic part, and is that of the host."""
+    monkeypatch.setattr(multipliers, "LARGE", 2)
+    name, _, root = name.partition(" ")
+    kernel = kernels.find(name, **GIVEN.get(name, {}))
+    p = choose.parameters(
+        Question(kernel, (1.3, 0.8, 1.1), 500, 500, 1e-5, far=dtype, periodicity=periodicity, skew=skew)
+    )
+    p = replace(p, kernel=replace(p.kernel, root=bool(root)))
+    filled, classes = 0, multipliers.planes(p)
+    for planes in classes:
+        tables, first = multipliers.tables(p, planes)
+        expected, green = multipliers.table(p, planes), tables["green"]
+        found = to_host(Steps([], first).place(spaces.get(space))[green]) if first else green.values
+        filled += len(first)
+        assert found.dtype == expected.dtype == dtype
+        close = {"float64": 1e-12, "float32": 1e-6}[dtype]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=close * np.abs(expected).max())
+    assert filled == len(classes) - (periodicity < 3)
