@@ -99,7 +99,7 @@ def along_rows(operation: str, x: Array, **options: Any) -> Array:
     A device reduces many short rows faster than few long ones.
     """
     whole = x.shape[-1] - x.shape[-1] % ROW
-    if isinstance(x, np.ndarray) or not whole:
+    if isinstance(x, np.ndarray) or not whole or not x.size:
         return getattr(x, operation)(axis=-1, **options)
     parts = getattr(x[..., :whole].reshape(*x.shape[:-1], -1, ROW), operation)(axis=-1, **options)
     if whole < x.shape[-1]:

@@ -178,7 +178,7 @@ def steps(
     """
     p, real = values.p, values.real
     table_shape = (int(spectra.plane_sizes(p).sum()), values.result * values.dens, 2 * spectra.COLUMNS)
-    staged = shape(limits.block, real.itemsize) if limits.tasks is None else None
+    staged = shape(limits.block, real.itemsize) if limits.block and limits.tasks is None else None
     cuts, sizes = [], [(0, 0)]
     for pairs in pair_lists:
         if pairs.table.shape != table_shape:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from parki.fmm.blocks import DIRECTIONS
 
 MATRIX = 128  # numbers of the translations between two octets: 8 × 8 complex ones
-STRIDE = 17  # numbers from one octet to the next in scratch
 
 
 @dataclass(frozen=True)
@@ -20,6 +19,8 @@ class Staged:
         Target octets that a row of lanes adds up at a time.
     cap : int
         Source octets in scratch; blocks with more take them in turns.
+    stride : int
+        Numbers from one octet to the next in scratch: octets in a row begin in different banks.
     lanes : int
         Lanes of a row.
     """
@@ -27,12 +28,13 @@ class Staged:
     run: int
     rows: int
     cap: int
+    stride: int
     lanes: int = 4
 
     @property
     def slots(self) -> dict[str, int]:
         """Return the slots of the workunit."""
-        return {"RUN": self.run, "ROWS": self.rows, "CAP": self.cap, "LANES": self.lanes, "STRIDE": STRIDE}
+        return {"RUN": self.run, "ROWS": self.rows, "CAP": self.cap, "LANES": self.lanes, "STRIDE": self.stride}
 
     @property
     def team(self) -> tuple[int, int]:
@@ -41,11 +43,11 @@ class Staged:
 
     def scratch(self, itemsize: int) -> int:
         """Return the bytes of scratch of a team."""
-        return itemsize * (MATRIX * DIRECTIONS + (self.cap + 1) * STRIDE) + 4 * self.run * DIRECTIONS
+        return itemsize * (MATRIX * DIRECTIONS + (self.cap + 1) * self.stride) + 4 * self.run * DIRECTIONS
 
 
 #: Shapes with the sources of a cube of octets, which has those around it: 360 of 4 × 4 × 8, 216 of 4 × 4 × 4.
-SHAPES = (Staged(128, 2, 360), Staged(64, 1, 216))
+SHAPES = (Staged(128, 2, 360, 18), Staged(64, 1, 216, 17))
 
 
 def shape(scratch: int, itemsize: int) -> Staged | None:

@@ -46,7 +46,7 @@ def ewald_rows(kernel: str, x: Array, strengths_: tuple[Array, ...], options: Ro
     plan = parki.ewald.plan(kernel, x, x, **options)
     timed_plan = parki.ewald.plan(kernel, x, x, return_walltime=True, **options)
     densities = spaces.array_module(space).stack([strengths_[0]] * RHS)
-    others = [x, *on(space, cloud(n, seed=3)[:1])]
+    point_sets = [x, *on(space, cloud(n, seed=3)[:1])]
     phases: list[dict[str, float]] = []
 
     def by_phase() -> float:
@@ -55,8 +55,8 @@ def ewald_rows(kernel: str, x: Array, strengths_: tuple[Array, ...], options: Ro
         return timed_plan.walltime.time_ewald
 
     def moved() -> None:
-        others.reverse()
-        plan.move(others[0])
+        point_sets.reverse()
+        plan.move(point_sets[0])
         plan(*strengths_)
 
     times_of_call, times_again, times_moved, times_of_many, _ = turns(
@@ -71,8 +71,7 @@ def ewald_rows(kernel: str, x: Array, strengths_: tuple[Array, ...], options: Ro
     )
     name = f"{kernel}, N = {n:,}, {options['tolerance']:g}"
     rows = [row(f"{name}, whole call", times_of_call, count, "M particles")]
-    found = plan.error(SAMPLE).value
-    rows.append(row(f"{kernel}, the plan again", times_again, count, "M particles", error=found))
+    rows.append(row(f"{kernel}, the plan again", times_again, count, "M particles", error=plan.error(SAMPLE).value))
     rows.append(
         row(f"{kernel}, {RHS} right-hand sides in one pass", times_of_many, RHS * count, "M particles", rows[-1])
     )

@@ -280,9 +280,9 @@ def octets(n: FmmSizes, translations: TranslationLevel, itemsize: int, device: b
     )
     l2 = spectra + products * translations.items * TABLE
     if device:
-        taken = kernels + 16 * translations.met
-        bytes_of_lanes = {"l1": products * float(taken + 16 * translations.targets)}
-        bytes_of_lanes["shared"] = products * float(taken + STAGED_READS * translations.pairs)
+        staged = kernels + 16 * translations.met
+        bytes_of_lanes = {"l1": products * float(staged + 16 * translations.targets)}
+        bytes_of_lanes["shared"] = products * float(staged + STAGED_READS * translations.pairs)
     else:
         copies = 2 * 16 * SIBLINGS * DIRECTIONS * translations.items
         bytes_of_lanes = {"l1": products * (48 * translations.pairs + kernels + copies)}

@@ -66,9 +66,9 @@ def load(workunit: Workunit, layouts: dict[str, str], device: Device, block: int
 def load_all(requests: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
     """Compile workunits for layouts and threads of a block (None: the default) in parallel, for the current device."""
     device, blocks = devices.current(), {"range": RANGE_BLOCK, "team": TEAM}
-    wanted = [(w, layouts, threads or blocks[w.ir.policy]) for w, layouts, threads in requests]
+    launches = [(w, layouts, threads or blocks[w.ir.policy]) for w, layouts, threads in requests]
     rtc.build_many(
-        [unit(w, layouts, device, n) for w, layouts, n in wanted if _key(layouts, device, n, False) not in w.objects]
+        [unit(w, layouts, device, n) for w, layouts, n in launches if _key(layouts, device, n, False) not in w.objects]
     )
 
 

@@ -28,7 +28,7 @@ class StepList:
         workers: Callable[[Space], tuple[int, int]] | None = None,
     ) -> None:
         self.steps = list(steps)
-        self.first = [*first, *(made for step in self.steps if isinstance(step, Blocks) for made in step.first)]
+        self.first = [*first, *(step for blocks in self.steps if isinstance(blocks, Blocks) for step in blocks.first)]
         self.workers = workers
 
     def __len__(self) -> int:

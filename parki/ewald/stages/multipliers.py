@@ -201,9 +201,9 @@ class Factors(NamedTuple):
         x, y, z = np.array(c.modes), *(slice(n // 2 + 1 if half else None) for n in (c.rows, c.length))
         if isinstance(c, Columns):
             x, y = c.waves.T
-        along, d = ([a[index] for a, index in zip(values, (x, y, z), strict=True)] for values in (k, factors))
-        waves = (along[0], along[1] if isinstance(c, Columns) else k[1], k[2])
-        return cls(tuple(along), tuple(d), [np.ascontiguousarray(a, p.far) for a in waves], math.prod(lengths))
+        k_of_axes, d = ([a[index] for a, index in zip(values, (x, y, z), strict=True)] for values in (k, factors))
+        waves = (k_of_axes[0], k_of_axes[1] if isinstance(c, Columns) else k[1], k[2])
+        return cls(tuple(k_of_axes), tuple(d), [np.ascontiguousarray(a, p.far) for a in waves], math.prod(lengths))
 
 
 def tables(p: Parameters, c: Planes) -> tuple[dict[str, Handle], list[Step]]:
@@ -226,9 +226,9 @@ def tables(p: Parameters, c: Planes) -> tuple[dict[str, Handle], list[Step]]:
         "power": power,
         "number": constant("numbers of modes", np.array(numbers)),
     }
-    for name, along, d in zip("xyz", factors.k, factors.d, strict=True):
+    for name, k, d in zip("xyz", factors.k, factors.d, strict=True):
         args |= {
-            f"k{name}": constant(f"wave numbers along {name}", along),
+            f"k{name}": constant(f"wave numbers along {name}", k),
             f"d{name}": constant(f"window along {name}", d),
         }
     slots = {"SINGLE": isinstance(c, Columns), "SKEW": p.skew is not None, "ROOT": p.kernel.root}

@@ -266,8 +266,8 @@ def _halved(rows: Array) -> Array:
         rest += [rows[:, 2 * half :], errors[:, 2 * half :]]
         a, b = rows[:, :half], rows[:, half : 2 * half]
         rows = a + b
-        taken = rows - a
-        errors = errors[:, :half] + errors[:, half : 2 * half] + ((a - (rows - taken)) + (b - taken))
+        addend = rows - a
+        errors = errors[:, :half] + errors[:, half : 2 * half] + ((a - (rows - addend)) + (b - addend))
     return module_of(rows).concatenate([rows, errors, *rest], axis=1)
 
 
