@@ -337,7 +337,7 @@ def test_a_tuple_of_one_space_is_that_space(rng):
 @pytest.mark.parametrize(
     ("gpu", "cores", "dtype", "reason"),
     [
-        ("h200", 64, "float64", " cores: 64 beside it win 14 % at most"),
+        ("h200", 48, "float64", " cores: 48 beside it win 12 % at most"),
         ("rtx4090", 16, "float64", ""),
         ("rtx4090", 16, "float32", "computes as"),
     ],

@@ -93,7 +93,7 @@ def test_memory_sets_the_time_of_small_tasks(plan):
                   np.full(4, 1.7e7), np.zeros(4))  # fmt: skip
     assert side(plan, "xeon", 1).seconds(graph, "float64").tolist() == pytest.approx([1e-3, 2e-3, 1.5e-3, 0.0])
     made = tasks.durations(graph, "float64", side(plan, "xeon", 1), side(plan, "h200", 1))
-    assert made.device[0] == pytest.approx(1.7e7 / 4.8e12)
+    assert made.device[0] == pytest.approx(1.7e7 / 4.17e12)
     assert made.launches.tolist() == [1, 1, 1, 0]
     strange = dataclasses.replace(graph, kinds=("FILL", "GATHER", "SCATTER", "SORT"))
     with pytest.raises(ValueError, match="kinds: found 'SORT', expected some of P2M"):
