@@ -1,7 +1,8 @@
 """Sizes of leaves: the near field's cost against the far field's, by the models of `parki.perfmodels`.
 
 Points that fill their box evenly get k³ boxes of equal size, for the k that costs least by the lists of trees of such
-boxes.  For others trees of a sample are built, with leaves smaller in proportion, and their lists give the costs.
+boxes.  Others get leaves that are larger by a factor: in 42 sums of seven distributions they served as well as the best
+of two sizes by the lists of their trees, which took most of the time of making a plan.
 """
 
 import math
@@ -31,7 +32,7 @@ SAMPLE, CELLS = 20_000, 4  # points in a sample, and cells across each axis, to 
 UNEVEN = 1.6  # least variance of numbers in cells, relative to uniform points, of points that are not even
 SPREAD = 5.0  # standard deviations above the mean that a box of uniform points may hold
 FEWEST = 8  # points of a leaf of a sample, at least
-SIZES = (2.0, 4.0)  # sizes of leaves that are compared, relative to the size that suits a cube
+LARGER = 2.5  # size of the leaves of points that are not even, relative to that which suits a cube
 #: Shares of the machine's rates that pairs, products of spectra, transforms, and dense steps reach.
 PAIRS, PRODUCTS, TRANSFORMS, DENSE = 0.9, 0.5, 0.3, 0.3
 #: Time of a sum over the counted one: of points that are even and others, and by interpolation.
@@ -39,11 +40,10 @@ TAKEN = {"even": 1.7, "uneven": 1.0, "interpolation": 0.4}
 
 
 class LeafSizes(NamedTuple):
-    """Points of a leaf at most, boxes across for even points, and the seconds of a sum on one core by the costs."""
+    """Points of a leaf at most, and boxes across for even points."""
 
     size: int
     fill: float | None
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -159,15 +159,9 @@ class Cloud:
         cell = np.minimum((CELLS * (points - low[:, None]) / side[:, None]).astype(np.int64), CELLS - 1)
         return np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
 
-    def tree(self, targets: "Cloud | None", stride: int, size: int, space: Space) -> "TreeSizes":
-        """Return the sizes of the tree of a sample of these sources and of separate targets, with leaves of `size`."""
-        target_sample = None if targets is None else targets.sample(stride)
-        nodes = octree.build(self.sample(stride), target_sample, size, space).nodes
-        return TreeSizes.of(nodes, octlists.lists(nodes).only, np.ones(nodes.n, bool))
 
-
-def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, space: Space) -> LeafSizes:
-    """Return the size of leaves, boxes across for even points, and the seconds of a sum by the costs.
+def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None) -> LeafSizes:
+    """Return the size of leaves, and boxes across for even points.
 
     Parameters
     ----------
@@ -176,24 +170,50 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, space: Space) -
     goal : int
         Points of a leaf that suit a cube of uniform points.
     cost : FmmCosts, optional
-        Without it, the size is `goal`, and the seconds are 0.
-    space : Space
-        Space where trees of samples are built.
+        Without it, the size is `goal`.
     """
     n = max(x.n, y.n)
     lengths = sides(x, y)
     if n < 8 * goal or max(lengths) <= 0:
-        return LeafSizes(goal, None, 0.0 if cost is None else cost.of(x.n * y.n, 0.0, 0.0, n))
+        return LeafSizes(goal, None)
     if min(lengths) > 0 and _even(x) and (x is y or _even(y)):
-        share = math.prod(side / max(lengths) for side in lengths)
+        share = _filled(lengths)
         k = max(1, round((n / (goal * share)) ** (1 / 3)))
         if cost is not None:
             candidates = range(max(1, math.floor(0.65 * k)), math.ceil(1.6 * k) + 1)
             k = min(candidates, key=lambda k: _grid_cost(cost, k, n / share))
         mean = n / (share * k**3)
-        seconds = 0.0 if cost is None else share * _grid_cost(cost, k, n / share)
-        return LeafSizes(math.ceil(mean + SPREAD * math.sqrt(mean)), float(k), seconds)
-    return LeafSizes(goal, None, 0.0) if cost is None else _by_sample(x, y, goal, cost, space)
+        return LeafSizes(math.ceil(mean + SPREAD * math.sqrt(mean)), float(k))
+    return LeafSizes(goal if cost is None else round(LARGER * goal), None)
+
+
+def seconds(x: Cloud, y: Cloud, sizes: LeafSizes, cost: FmmCosts, space: Space) -> float:
+    """Return the seconds of a sum on one core by its costs, of points of one process.
+
+    Those of even points follow from their boxes, those of others from the lists of a tree of a sample.
+
+    Parameters
+    ----------
+    x, y : Cloud
+    sizes : LeafSizes
+    cost : FmmCosts
+    space : Space
+        Where the tree is built.
+    """
+    if sizes.fill is not None:
+        share = _filled(sides(x, y))
+        return share * _grid_cost(cost, round(sizes.fill), max(x.n, y.n) / share)
+    times = max(1, min(sizes.size // FEWEST, max(x.n, y.n) // SAMPLE))
+    targets = None if x is y else x.sample(times)
+    nodes = octree.build(y.sample(times), targets, max(1, sizes.size // times), space).nodes
+    counts = TreeSizes.of(nodes, octlists.lists(nodes).only, np.ones(nodes.n, bool))
+    meetings = x.n + y.n + counts.alone * times  # each particle meets a surface
+    return cost.of(counts.near * times**2, counts.octet_pairs, counts.octets, meetings)
+
+
+def _filled(lengths: list[float]) -> float:
+    """Return the share of a cube that a box with these sides fills."""
+    return math.prod(side / max(lengths) for side in lengths)
 
 
 def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
@@ -206,18 +226,6 @@ def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
         octets += parents**3
         k = parents
     return cost.of(near, pairs, octets, n)
-
-
-def _by_sample(x: Cloud, y: Cloud, goal: int, cost: FmmCosts, space: Space) -> LeafSizes:
-    """Return the size whose tree of a sample costs least, and its seconds."""
-    times = max(1, min(int(SIZES[0] * goal / FEWEST), max(x.n, y.n) // SAMPLE))
-    size_by_cost: dict[float, int] = {}
-    for size in sorted({round(factor * goal) for factor in SIZES}):
-        sizes = y.tree(None if x is y else x, times, max(1, size // times), space)
-        near, n_lone = sizes.near * times**2, sizes.alone * times  # each particle meets a surface
-        size_by_cost[cost.of(near, sizes.octet_pairs, sizes.octets, x.n + y.n + n_lone)] = size
-    seconds = min(size_by_cost)
-    return LeafSizes(size_by_cost[seconds], None, seconds)
 
 
 def sides(x: Cloud, y: Cloud) -> list[float]:

@@ -166,7 +166,7 @@ class Fmm(TaskMethod):
 
     def _tree(self, problem: FreeProblem, aim: Aim) -> Octree:
         """Return the tree of the points."""
-        (size, fill, _), deepest = aim.leaves
+        (size, fill), deepest = aim.leaves
         targets = None if problem.same else problem.targets
         return octree.build(problem.sources, targets, size, self.space, fill=fill, deepest=deepest)
 
@@ -181,9 +181,9 @@ class Fmm(TaskMethod):
     def _leaves(self, problem: FreeProblem, aim: Aim) -> Leaves:
         """Return the sizes of leaves and the last level."""
         x, y = self._clouds(problem)
-        sizes = LeafSizes(aim.parameters.leaf_size, None, 0.0)
+        sizes = LeafSizes(aim.parameters.leaf_size, None)
         if self.options.leaf_size is None:
-            sizes = balance.leaves(x, y, sizes.size, self._costs(aim, aim.parameters.order), self.space)
+            sizes = balance.leaves(x, y, sizes.size, self._costs(aim, aim.parameters.order))
         return Leaves(sizes, _levels(problem.linear.separation(), x, y))
 
     def _expanded(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
@@ -261,9 +261,10 @@ class Fmm(TaskMethod):
         """Predict the seconds of a plan and of a call, by the costs of leaves."""
         if problem.empty:
             return PlanCost(prediction.making("fmm", 0), 0.0)
-        sizes = aim.leaves.sizes
+        sizes, costs = aim.leaves.sizes, self._costs(aim, aim.parameters.order)
+        seconds = 0.0 if costs is None else balance.seconds(*self._clouds(problem), sizes, costs, self.space)
         kind, making = ("uneven", "uneven fmm") if sizes.fill is None else ("even", "fmm")
-        call = balance.taken(sizes.seconds, kind, aim.linear, problem.dtype.name, self.space)
+        call = balance.taken(seconds, kind, aim.linear, problem.dtype.name, self.space)
         return PlanCost(prediction.making(making, problem.points), call)
 
     # Parameters -------------------------------------------------------------------------------------------------------
@@ -299,7 +300,7 @@ class Fmm(TaskMethod):
 
     def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> Aim:
         """Return the aim with the parameters for a tree."""
-        size, fill, _ = aim.leaves.sizes
+        size, fill = aim.leaves.sizes
         return replace(aim, parameters=replace(aim.parameters, leaf_size=size, fill=fill))
 
     @abstractmethod

@@ -227,7 +227,7 @@ def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
 def _wishing(size: int) -> Iterator[None]:
     """Make all plans within this context for `size` points of a leaf, regardless of their cost."""
     leaves_before = balance.leaves
-    balance.leaves = lambda x, y, size_given, cost, space: leaves_before(x, y, size, None, space)
+    balance.leaves = lambda x, y, size_given, cost: leaves_before(x, y, size, None)
     try:
         yield
     finally:

@@ -121,7 +121,7 @@ def tree(x: NDArray[np.floating], reference: Reference) -> tuple[OctNodes, OctLi
     """Return the tree and lists that a plan of points would make."""
     size, costs = reference.wanted
     cloud = balance.Cloud(x)
-    leaf, fill, _ = balance.leaves(cloud, cloud, size, costs, ALONE)
+    leaf, fill = balance.leaves(cloud, cloud, size, costs)
     nodes = octree.build(x, None, leaf, ALONE, fill=fill).nodes
     return nodes, octlists.lists(nodes, reference.points).only
 

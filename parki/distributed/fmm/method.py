@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +21,9 @@ from parki.distributed.fmm.structure import RankStructure
 from parki.distributed.freespace import EXCHANGES, FreeOverRanks, RanksProblem, SumOverRanks
 from parki.distributed.trees import cuts, kinds
 from parki.distributed.trees.shared import SharedTree
-from parki.engine import Space, spaces
+from parki.engine import spaces
 from parki.fmm import balance, estimate
-from parki.fmm.balance import Cloud, FmmCosts, TreeSizes
+from parki.fmm.balance import Cloud, FmmCosts
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import RankOctree
 from parki.fmm.kinds import Chebyshev, Kifmm
@@ -31,7 +31,6 @@ from parki.fmm.method import Aim, Fmm
 from parki.fmm.surface_expansion import any_far
 from parki.freespace import FreeMethod
 from parki.timing import PhaseTimes
-from parki.trees import octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
@@ -74,14 +73,6 @@ class RankCloud(Cloud):
     def cells(self, low: NDArray[np.float64], side: NDArray[np.float64], stride: int) -> NDArray[np.int64]:
         """Return the numbers of points of a sample in cells of a box."""
         return self.method.comm.allreduce(Cloud(self._own(stride)).cells(low, side, 1))
-
-    def tree(self, targets: RankCloud | None, stride: int, size: int, space: Space) -> TreeSizes:
-        """Return the sizes of the tree of a sample, on whose parts all ranks work."""
-        comm, sets = self.method.comm, [self._own(stride), *([] if targets is None else [targets._own(stride)])]
-        grown_tree, root = kinds.boxes(comm, sets, size, space, fill=None, deepest=octree.MAX_LEVEL)
-        boxes = RankBoxes.of(SharedTree.of(comm, grown_tree), root, 0)
-        sums = comm.allreduce(np.array(astuple(TreeSizes.of(boxes.nodes, boxes.lists, boxes.first_here))))
-        return TreeSizes(*sums.tolist())
 
     def _own(self, stride: int) -> Array:
         """Return this rank's points of a sample."""
@@ -136,7 +127,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         comm, space, points = self.comm, self.space, self._points(aim.parameters.order)
         sets = [problem.sources, *([] if problem.same else [problem.targets])]
         with times.phase("tree"):
-            (size, fill, _), deepest = aim.leaves
+            (size, fill), deepest = aim.leaves
             shape = {"fill": fill, "deepest": deepest, "shares": aim.shares}
             grown_tree, root = kinds.boxes(comm, sets, size, space, **shape)
             tree = SharedTree.of(comm, grown_tree)
