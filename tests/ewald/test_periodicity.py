@@ -75,6 +75,21 @@ def test_frozen_cases(kernel, periodicity, cases):
         assert error(u, get[f"{kernel}_{periodicity}p"]) <= tolerance, case
 
 
+@pytest.mark.parametrize("rc", [None, 0.9])
+@pytest.mark.parametrize("periodicity", [1, 2])
+def test_few_points_along_a_period(periodicity, rc):
+    """A cutoff is at most half a period, or smaller errors are aimed at: those of few modes do not average out."""
+    for seed in range(8):
+        rng = np.random.default_rng([seed, 1])
+        n = int(rng.integers(20, 80))
+        src, trg = rng.random((3, n)), rng.random((3, 25))
+        (charges,) = strengths_for("laplace_grad", n, rng)
+        options = {"box": (1.0, 1.0, 1.0), "periodicity": periodicity, "tolerance": 1e-4, "rc": rc}
+        u = total("laplace_grad", trg, src, [charges], **options)
+        exact = sums.periodic("laplace_grad", trg, src, charges, box=np.ones(3), periodicity=periodicity)
+        assert error(u, exact) <= 1e-4, seed
+
+
 @pytest.mark.parametrize("periodicity", range(4))
 def test_single_precision(periodicity, rng):
     for kernel in ("laplace", "stokes_comb"):

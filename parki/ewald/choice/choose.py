@@ -140,6 +140,8 @@ def _goal(question: Question) -> float:
     if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
         factor *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
     goal = max(question.tolerance * factor, question.reach)
+    if question.rc is not None:
+        goal *= min(1.0, _longest(question.domain) / question.rc) ** 2
     if question.split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space
     if not question.same:
@@ -157,9 +159,19 @@ def _shares(kernel: Kernel, regular: float) -> list[float]:
 def _cutoffs(domain: Domain, n_sources: int, shortest: float) -> NDArray[np.float64]:
     """Return the cutoffs to try, from 4 sources in rc³, but not less than `shortest`, to the longest."""
     upper = params.most_cutoff(domain.box, domain.periodicity)
+    upper = max(shortest, min(upper, _longest(domain)))
     count = max(1, n_sources) * min(max((1.0, *domain.crowding)), _MOST_CROWDED)
     lower = min(upper, max(shortest, (4.0 * float(np.prod(domain.box)) / count) ** (1 / 3)))
     return np.geomspace(lower, upper, 1 + int(16 * np.log(upper / lower)))
+
+
+def _longest(domain: Domain) -> float:
+    """Return the longest cutoff at which errors of modes along periodic axes average out, if others are free.
+
+    A longer one leaves so few modes that their errors, of random phases, are often three times their mean.
+    """
+    sides = domain.box[: domain.periodicity]
+    return 0.5 * min(sides) if 0 < domain.periodicity < 3 else math.inf
 
 
 def _bandwidth(
