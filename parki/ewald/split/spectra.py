@@ -29,9 +29,6 @@ class Spectrum:
 
     Attributes
     ----------
-    whole
-        Green's function of squares of wave numbers and κ; 0 at 0, even if it has a limit there: on the grid the
-        rounding of a neutral sum would be multiplied by 4π/κ², and `means` has the exact value.
     truncated
         Green's functions truncated at a radius in the free directions, of squares of wave numbers, the radius and κ:
         by the number of periodic directions, from 0 on.
@@ -53,7 +50,6 @@ class Spectrum:
         True if the kernel falls off as exp(−κr), with its first parameter as κ.
     """
 
-    whole: Callable[[Values, float], Values]
     truncated: tuple[Callable[[Values, float, float], Values], ...]
     slope: Callable[[Values, float], Values] | None = None
     profile: Profile = profiles.phi
@@ -65,13 +61,17 @@ class Spectrum:
 
     @property
     def weight(self) -> float:
-        """Return w of `whole`, which is w/(k² + κ²), κ = 0 unless screened."""
+        """Return w of `whole`."""
         return 4 * np.pi * self.planar
 
+    def whole(self, k2: Values, kappa: float) -> Values:
+        """Return the Green's function w/(k² + κ²) of squares of wave numbers, κ = 0 unless screened.
 
-def _harmonic(k2: Values, kappa: float) -> Values:
-    """Return 4π/k²."""
-    return np.where(k2 > 0, 4 * np.pi / np.where(k2 > 0, k2, 1.0), 0.0)
+        It is 0 at 0, even if it has a limit there: on the grid the rounding of a neutral sum would be multiplied by
+        4π/κ², and `means` has the exact value.
+        """
+        shift = kappa**2 if self.screened else 0.0
+        return np.where(k2 > 0, self.weight / np.where(k2 > 0, k2 + shift, 1.0), 0.0)
 
 
 def _harmonic_slope(k2: Values, kappa: float) -> Values:
@@ -82,16 +82,6 @@ def _harmonic_slope(k2: Values, kappa: float) -> Values:
 def _yukawa_slope(k2: Values, kappa: float) -> Values:
     """Return −4π/(k² + κ²)²."""
     return np.where(k2 > 0, -4 * np.pi / (k2 + kappa**2) ** 2, 0.0)
-
-
-def _biharmonic(k2: Values, kappa: float) -> Values:
-    """Return k² 8π/k⁴ = 8π/k²."""
-    return np.where(k2 > 0, 8 * np.pi / np.where(k2 > 0, k2, 1.0), 0.0)
-
-
-def _yukawa(k2: Values, kappa: float) -> Values:
-    """Return 4π/(k² + κ²)."""
-    return np.where(k2 > 0, 4 * np.pi / (k2 + kappa**2), 0.0)
 
 
 def _surfaces(k2: Values, radius: float) -> Values:
@@ -185,9 +175,9 @@ def _disc(y: float) -> float:
     return float(0.5 * weights @ (s * y * s * k1(y * s)))
 
 
-HARMONIC = Spectrum(_harmonic, (_harmonic0, _harmonic1, _harmonic2), _harmonic_slope)
+HARMONIC = Spectrum((_harmonic0, _harmonic1, _harmonic2), _harmonic_slope)
 BIHARMONIC = Spectrum(
-    _biharmonic, (_biharmonic0, _biharmonic1, _biharmonic2), profile=profiles.phi_stokes, planar=2, growing=True
+    (_biharmonic0, _biharmonic1, _biharmonic2), profile=profiles.phi_stokes, planar=2, growing=True
 )  # fmt: skip
 SPHERES = replace(BIHARMONIC, profile=profiles.phi_spheres, factor=profiles.spheres, form=_surfaces)
-YUKAWA = Spectrum(_yukawa, (_yukawa0, _yukawa1, _yukawa2), _yukawa_slope, profiles.phi_screened, screened=True)
+YUKAWA = Spectrum((_yukawa0, _yukawa1, _yukawa2), _yukawa_slope, profiles.phi_screened, screened=True)
