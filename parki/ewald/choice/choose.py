@@ -136,7 +136,7 @@ def _goal(question: Question) -> float:
     few_targets = max(1, min(question.n_targets, question.n_sources))
     n, box, periodicity = max(1, question.n_sources), question.box, question.periodicity
     # A few points may nearly cancel, or be so far apart that they hardly interact, and cost little: aim lower.
-    factor = min(1.0, (few_targets / 300) ** (1 / 3)) * min(1.0, n / 16) ** 3
+    factor = min(1.0, (few_targets / 300) ** (2 / 3 if question.kernel.steep else 1 / 3)) * min(1.0, n / 16) ** 3
     if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
         factor *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
     goal = max(question.tolerance * factor, question.reach)
