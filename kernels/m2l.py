@@ -115,6 +115,17 @@ def forward(
     pk.parallel_for(pk.TeamThreadRange(team, lines), over_x)
 
 
+@pk.function
+def take_translation(
+    kernel: pk.ScratchView1D[real], place: pk.View1D[pk.int32], table: pk.View3D[real], f: int, c: int, columns: int,
+    q: int, i: int,
+) -> None:  # fmt: skip
+    """Copy the translation from sibling q % 8 to sibling i, in direction q // 8, of frequency f to scratch."""
+    at: int = place[8 * q + i]
+    kernel[16 * q + i] = table[f][c][at]
+    kernel[16 * q + 8 + i] = table[f][c][columns + at]
+
+
 @pk.workunit(scratch=[(real, lambda p: 128 * DIRECTIONS)])
 def products(
     team: pk.TeamMember, item: pk.View2D[pk.int32], rows: pk.View1D[pk.int32], of: pk.View2D[pk.int32],
@@ -139,9 +150,7 @@ def products(
 
         def copy(q: int):
             def value(i: int):
-                at: int = place[8 * q + i]
-                kernel[16 * q + i] = table[f][c][at]
-                kernel[16 * q + 8 + i] = table[f][c][columns + at]
+                take_translation(kernel, place, table, f, c, columns, q, i)
 
             pk.parallel_for(pk.ThreadVectorRange(team, 8), value)
 

@@ -9,7 +9,7 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.m2l import DIRECTIONS
+from parki.kernels.m2l import DIRECTIONS, take_translation
 
 real = pk.double
 NS = 1  # components of equivalent sources
@@ -68,9 +68,7 @@ def block_products(
 
         def copy(q: int):
             def value(i: int):
-                at: int = place[8 * q + i]
-                kernel[16 * q + i] = table[f][c][at]
-                kernel[16 * q + 8 + i] = table[f][c][columns + at]
+                take_translation(kernel, place, table, f, c, columns, q, i)
 
             pk.parallel_for(pk.ThreadVectorRange(team, 8), value)
 

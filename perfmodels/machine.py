@@ -29,6 +29,7 @@ PAIR = {"add": 3, "mul": 3, "fma": 26, "rsqrt": 1}
 # Of a grid point and a real transform: POINTS, for 2.5 log2(POINTS) operations; the share of these that is left, as two
 # axes of three see only the modes of σ = 1.2; added bytes that planes, margins and multipliers move, of 8-byte numbers.
 POINTS, PRUNED, MOVED = 2.0**23, (1 + 2 / 1.2) / 3, 24.0
+SYSTEM = 2 << 10  # bytes of shared memory that a block leaves to the system and to sums over a team
 LISTS = 1.15  # all near work over that of pairs: the rest is finding them
 # Of a near field with lists for each target on a GPU: tests for a pair, in pairs of laplace, as an H200 took for three
 # kernels by both; fused operations in the time of the rest of a target (tests/perfmodels/test_near_instructions.py).
@@ -241,6 +242,11 @@ class Machine:
     def is_gpu(self) -> bool:
         """Return whether this is a GPU: threads stand for lanes."""
         return self.kind == "device"
+
+    @property
+    def scratch(self) -> int:
+        """Return the bytes of scratch that a team on a GPU may ask for; 0 on a host."""
+        return self.shared_bytes - SYSTEM if self.is_gpu else 0
 
     def share(self, phase: str, variant: str = "") -> float:
         """Return the share of its limit that a phase reaches, of a variant of its kernel if that differs."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine, prediction
-from parki.engine import Space, devices, workers
+from parki.engine import Space, workers
 from parki.fmm import box_translations, chebyshev_work, limits, m2l, spectra, staging, surfaces
 from parki.fmm.class_matrices import TILE, ClassMatrices
 from parki.fmm.expansion import TOP_LEVEL
@@ -85,7 +85,7 @@ def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) ->
     real = structure.expansion.particles.real
     return fmm.count(
         texts(structure, parameters),
-        sizes(structure, _staged(machine, real.itemsize)),
+        sizes(structure, staging.shape(machine.scratch, real.itemsize)),
         real.itemsize,
         machine.lanes[real.name],
         machine.is_gpu,
@@ -107,10 +107,6 @@ def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
         {name: text(unit) for name, unit in steps.items()}, text(m2l.forward(p, representation.equivalent, real)),
         text(m2l.backward(p, representation.check, real)), 3 + pair.strengths, pair.result,
     )  # fmt: skip
-
-
-def _staged(machine: Machine, itemsize: int) -> Staged | None:
-    return staging.shape(machine.shared_bytes - devices.STATIC, itemsize) if machine.is_gpu else None
 
 
 def sizes(structure: FmmStructure, staged: Staged | None = None) -> FmmSizes:

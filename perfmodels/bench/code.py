@@ -16,7 +16,7 @@ from parki.perfmodels.machine import Machine
 from parki.perfmodels.machinecode import table as machinecode
 from parki.perfmodels.machinecode.compiled import missing
 from parki.perfmodels.machinecode.reading import hot_loops
-from parki.perfmodels.models.ewald import ARCHES, scratch_of, space_of
+from parki.perfmodels.models.ewald import ARCHES, space_of
 
 GPU = "h200"
 KERNELS = ("stokes_comb", "stokes_sl", "laplace")
@@ -50,7 +50,7 @@ def _sums(n: int, tolerance: float, machine: Machine) -> Iterator[tuple[str, lis
     space = space_of(machine)
     for kernel in KERNELS:
         p = choose.parameters(Question(kernel, CUBE, n, n, tolerance))
-        v = variants.choose(space, p.dtype, EwaldOptions(box=CUBE), p, n, scratch_of(machine))
+        v = variants.choose(space, p.dtype, EwaldOptions(box=CUBE), p, n, machine.scratch)
         yield kernel, sums.SumSteps(p, v, (n, n, True), space).steps.units()
     x, dens, _ = cloud(min(n, FEW))
     for method in (treecode, fmm):

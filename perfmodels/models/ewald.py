@@ -43,7 +43,6 @@ from parki.prediction import Prediction
 
 ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89", "mi300x": "gfx942", "mi250x": "gfx90a"}
 TOLERANCE = 1e-7  # if none is given
-SYSTEM = 2 << 10  # bytes of shared memory that a block leaves to the system and to sums over a team
 SPAN, STEPS = 1.9, 15  # of the curve over rc: factor below and above the chosen one; steps
 
 
@@ -86,15 +85,10 @@ def predict(question: Question, machine: Machine, units: int | None = None) -> M
         raise ValueError(f"question: found {question.n_targets} targets and {n} sources, expected as many")
     units = machine.some(units)
     p = choose.parameters(question, Costs.of(machine))
-    v = variants.choose(space_of(machine), question.dtype, None, p, n, scratch_of(machine))
+    v = variants.choose(space_of(machine), question.dtype, None, p, n, machine.scratch)
     v = of_machine(v, machine, question.dtype)
     parts, phases = parts_and_phases(p, v, (n, n), machine, units, question.crowding)
     return Model(p, v, machine, units, n, phases, parts)
-
-
-def scratch_of(machine: Machine) -> int | None:
-    """Return the bytes of scratch that a team on a GPU may ask for; None on a host."""
-    return machine.shared_bytes - SYSTEM if machine.is_gpu else None
 
 
 def space_of(machine: Machine) -> Space:

@@ -18,7 +18,7 @@ from parki.perfmodels.machinecode.compiled import missing
 from parki.perfmodels.machinecode.instructions import by_pipe
 from parki.perfmodels.machinecode.loops import loops
 from parki.perfmodels.machinecode.reading import hot_loops
-from parki.perfmodels.models.ewald import scratch_of, space_of
+from parki.perfmodels.models.ewald import space_of
 
 BOX = (1.0, 1.0, 1.0)
 TEXT = """\
@@ -131,7 +131,7 @@ def read():
 def of_ewald(kernel, machine):
     p = choose.parameters(Question(kernel, BOX, 1_000_000, 1_000_000, 1e-9))
     space, options = space_of(machine), EwaldOptions(box=BOX)
-    v = variants.choose(space, p.dtype, options, p, 1_000_000, scratch_of(machine))
+    v = variants.choose(space, p.dtype, options, p, 1_000_000, machine.scratch)
     return sums.SumSteps(p, v, (1_000_000, 1_000_000, True), space).steps.units()
 
 
