@@ -25,7 +25,7 @@ SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that 
 
 
 class ModelledKernel(Protocol):
-    """Attributes of a kernel that models need (`parki.ewald.kernels.Kernel`)."""
+    """Attributes of a kernel that models need (`parki.ewald.kernel.Kernel`)."""
 
     spread: int
     slopes: bool

@@ -37,7 +37,7 @@ UNLISTED = {
     ),
     "parki.engine.workunit.Workunit": ("compiled", "gpu", "key", "unit"),
     "parki.ewald.choice.params.Parameters": ("itemsizes", "scaled", "serves", "stretched", "type_of"),
-    "parki.ewald.kernels.Kernel": (*_PAIR, "components", "fields", "profile", "steep", "sums", "with_virial"),
+    "parki.ewald.kernel.Kernel": (*_PAIR, "components", "fields", "profile", "steep", "sums", "with_virial"),
     "parki.ewald.options.EwaldOptions": ("resolve",),
     "parki.ewald.report.WallTime": (*_TIMING, "take"),
     "parki.pairs.Pair": _PAIR,

@@ -16,7 +16,7 @@ from parki import prediction, saying
 from parki.automatic.options import SumOptions
 from parki.direct_method import Direct
 from parki.ewald import kernels
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.method import Ewald
 from parki.ewald.options import EwaldOptions
 from parki.fmm import representations

@@ -2,18 +2,10 @@
 
 from parki.error import CancellationWarning, NetDensityWarning, PrecisionWarning
 from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.stokes import (
-    rotlet,
-    rpy,
-    rpy_rotation,
-    stokes_comb,
-    stokes_dl,
-    stokes_grad,
-    stokes_pressure,
-    stokes_sl,
-)
+from parki.ewald.spheres import rpy, rpy_rotation
+from parki.ewald.stokes import rotlet, stokes_comb, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
 from parki.plan import Plan
 
 __all__ = [

@@ -13,7 +13,7 @@ from parki import ranks
 from parki.arguments import PUBLISHED, renamed
 from parki.arrays import AnyArray, Real
 from parki.ewald import kernels
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.method import Ewald
 from parki.ewald.options import MAIN, EwaldOptions
 from parki.exclusions import Excluded

@@ -11,7 +11,7 @@ from parki.error import PrecisionWarning
 from parki.ewald import geometry
 from parki.ewald.choice.params import REACH, most_cutoff
 from parki.ewald.geometry import Geometry
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions
 
 MOST_RHS = 8  # right-hand sides, at most, that pass through the stages at once

@@ -14,7 +14,7 @@ from parki.engine import Space
 from parki.ewald import kernels, sampling
 from parki.ewald.choice import choose, measured, variants
 from parki.ewald.choice.params import REACH
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions, quiet
 from parki.ewald.problem import EwaldProblem
 from parki.ewald.report import WallTime

@@ -20,7 +20,8 @@ from parki.ewald.choice.question import Question
 from parki.ewald.choice.tuning import Bench, Tuned
 from parki.ewald.choice.variants import Variants
 from parki.ewald.energies import Energies
-from parki.ewald.kernels import KERNELS, Kernel
+from parki.ewald.kernel import Kernel
+from parki.ewald.kernels import KERNELS
 from parki.ewald.options import EwaldOptions, quiet
 from parki.ewald.problem import EwaldProblem, question
 from parki.ewald.report import Params, WallTime, describe

@@ -10,7 +10,7 @@ from parki.engine import Space
 from parki.ewald.choice.arrangement import Arrangement
 from parki.ewald.choice.question import Question
 from parki.ewald.geometry import Geometry
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.method import Cell, Problem
 

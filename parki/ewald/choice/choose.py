@@ -18,7 +18,7 @@ from parki.ewald.choice import params
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.sizes import EASE, Size
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.split import profiles, window
 from parki.ewald.split.layers import Layer
 from parki.perfmodels import select

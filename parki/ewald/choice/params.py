@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 
 #: Best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}

@@ -9,7 +9,7 @@ from parki.ewald import kernels
 from parki.ewald.choice import params
 from parki.ewald.choice.arrangement import Arrangement
 from parki.ewald.choice.params import REACH
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.split import profiles
 from parki.perfmodels.select import Domain
 
@@ -74,7 +74,8 @@ class Question:
     sizes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        values = {"kernel": kernels.find(self.kernel), "box": tuple(float(side) for side in self.box)}
+        kernel = kernels.find(self.kernel) if isinstance(self.kernel, str) else self.kernel
+        values = {"kernel": kernel, "box": tuple(float(side) for side in self.box)}
         values |= {"dtype": np.dtype(self.dtype).name, "tolerance": float(self.tolerance)}
         if values["dtype"] == "float32" and self.far is None:
             values["far"] = "float32"

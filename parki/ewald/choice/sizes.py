@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.split.layers import Layer
 from parki.perfmodels.select import Domain
 

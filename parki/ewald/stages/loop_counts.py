@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from parki.cells import CellGrid
 from parki.engine import kernel_constant
 from parki.ewald.choice.gather_tiles import PIECE, SPREAD, Tile
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.stages.spread import blocks
 from parki.perfmodels.counts.p2g import Spreading, met
 from parki.perfmodels.counts.p2p import Near

@@ -15,7 +15,7 @@ from parki.engine import Space, checking, spaces, target
 from parki.ewald.choice import params, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants
-from parki.ewald.kernels import Kernel
+from parki.ewald.kernel import Kernel
 from parki.ewald.report import WallTime
 from parki.ewald.stages import green, multipliers, radial, reference_kernels, sums
 from parki.ewald.stages.points import Points

@@ -1,0 +1,123 @@
+"""One-shot sums of the mobilities of spheres in `parki.ewald`."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack, overload
+
+from numpy.typing import NDArray
+
+from parki.arrays import AnyArray, Real
+from parki.ewald.api import once
+from parki.ewald.options import MAIN, EwaldOptions
+from parki.ewald.stokes import stokes_sl
+from parki.keywords import EwaldAlone, EwaldReported, shows
+
+
+@overload
+def rpy(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, radius: float, options: None = None,
+    **keywords: Unpack[EwaldAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def rpy(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: float, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldReported],
+) -> Any: ...  # fmt: skip
+@shows(EwaldOptions, first=MAIN, like=stokes_sl)
+def rpy(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: float, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:  # fmt: skip
+    """Return velocities of spheres of radius a by the Rotne–Prager–Yamakawa tensor, overlapping spheres included.
+
+    Spheres further apart than 2a have (1 + a²∇²/3)(I/r + rrᵀ/r³) f, a sphere by itself 4f/(3a): velocities are 8πμ
+    times those of forces f in a fluid of viscosity μ.  The matrix of all spheres and their images is symmetric and
+    positive definite.  With three periodic directions the mean flow is zero.
+
+    Parameters
+    ----------
+    dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Forces f.
+    radius : float
+        Radius a, in the points' unit of length; along periodic directions at most half of a side.
+
+    Returns
+    -------
+    array (3, Nt), with k right-hand sides (k, 3, Nt), or a tuple
+        Velocities at all targets; a tuple as by `parki.ewald.laplace`.
+
+    See Also
+    --------
+    rotlet : Sum the flows of torques.
+    stokes_sl : Sum the flows of point forces.
+    parki.direct.direct_sum, parki.treecode.plan, parki.fmm.plan : Sum ``"rpy"`` in free space.
+
+    References
+    ----------
+    Rotne and Prager, J. Chem. Phys. 50 (1969); Yamakawa, J. Chem. Phys. 53 (1970); Wajnryb, Mizerski, Zuk and Szymczak,
+    J. Fluid Mech. 731 (2013) R3; Fiore, Balboa Usabiaga, Donev and Swan, J. Chem. Phys. 146 (2017) 124116.
+
+    Examples
+    --------
+    Spheres on a cubic lattice at a volume fraction φ sediment more slowly than one alone, by 1 − 1.7601 φ^(1/3) + φ:
+
+    >>> import numpy as np, parki
+    >>> x, f, phi = np.full((3, 1), 0.5), np.array([[0.0], [0.0], [1.0]]), 0.01
+    >>> a = (3 * phi / (4 * np.pi)) ** (1 / 3)
+    >>> u = parki.ewald.rpy(x, x, f, a, box=(1, 1, 1), tolerance=1e-8)[2, 0] * 0.75 * a
+    >>> print(f"{u:.5f}, {1 - 1.76012 * phi ** (1 / 3) + phi:.5f}")
+    0.63079, 0.63079
+    """
+    return once("rpy", trg, src, (dens,), options, keywords, {"radius": radius})
+
+
+@overload
+def rpy_rotation(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, radius: float, options: None = None,
+    **keywords: Unpack[EwaldAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def rpy_rotation(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: float, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldReported],
+) -> Any: ...  # fmt: skip
+@shows(EwaldOptions, first=MAIN, like=stokes_sl)
+def rpy_rotation(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: float, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:  # fmt: skip
+    """Return velocities and angular velocities of spheres of radius a, due to forces and torques on them.
+
+    Velocities due to forces are those of `rpy`.  Spheres further apart than 2a have velocities t × r/r³ due to torques,
+    angular velocities f × r/r³ due to forces and (3 (r·t) r/r² − t)/2r³ due to torques, a sphere by itself the angular
+    velocity t/a³: all are 8πμ times those in a fluid of viscosity μ.  The matrix of all spheres and their images is
+    symmetric and positive definite.  The tolerance is that of velocities and of angular velocities, each.
+
+    Parameters
+    ----------
+    dens : array (6, Ns), or (k, 6, Ns) for k right-hand sides
+        Forces f, and below them torques t.
+    radius : float
+        Radius a, in the points' unit of length; along periodic directions at most half of a side.
+
+    Returns
+    -------
+    array (6, Nt), with k right-hand sides (k, 6, Nt), or a tuple
+        Velocities, and below them angular velocities, at all targets; a tuple as by `parki.ewald.laplace`.
+
+    See Also
+    --------
+    rpy : Sum velocities due to forces alone.
+
+    References
+    ----------
+    Wajnryb, Mizerski, Zuk and Szymczak, J. Fluid Mech. 731 (2013) R3.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x, load = np.array([[0.0, 3.0], [0.0, 0.0], [0.0, 0.0]]), np.zeros((6, 2))
+    >>> load[5, 0] = 1.0
+    >>> u = parki.ewald.rpy_rotation(x, x, load, 1.0, periodicity=0, tolerance=1e-9)
+    >>> print(f"{u[5, 0]:.4f} {u[1, 1]:.4f} {u[5, 1]:.4f}")
+    1.0000 0.1111 -0.0185
+    """
+    return once("rpy_rotation", trg, src, (dens,), options, keywords, {"radius": radius})
