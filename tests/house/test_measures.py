@@ -43,7 +43,7 @@ TRACES = {
     "treecode pc plan": (7, 4),
     "fmm kifmm plan": (7, 4),
     "fmm chebyshev plan": (10, 6),
-    "ewald laplace once": (36, 24),
+    "ewald laplace once": (37, 23),
     "treecode dual once": (34, 26),
     "treecode pc once": (34, 26),
     "fmm kifmm once": (42, 30),
