@@ -16,8 +16,10 @@ from parki.freespace import find
 from parki.keywords import DirectKeywords, KernelParameters, shows
 from parki.names import Gradient
 from parki.options import FreeOptions
-from parki.pairs import KernelLike
+from parki.pairs import FAXEN_SIZED, KernelLike
 from parki.plan import Plan, make
+from parki.spheres import method as spheres
+from parki.spheres.radii import of_spheres
 
 __all__ = ["direct_sum", "plan"]
 
@@ -61,7 +63,8 @@ def plan(
     """
     with ranks.together(keywords.get("comm"), "making a plan", call="parki.direct.plan"):
         options, parameters = FreeOptions.split(keywords)
-        method = Direct(find(kernel, options, parameters), options)
+        kernel, parameters, radii = of_spheres(kernel, FAXEN_SIZED, parameters)
+        method = spheres.over(Direct(find(kernel, options, parameters), options), radii, exclude)
     if options.comm is not None:
         from parki.distributed.direct import over
 

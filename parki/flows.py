@@ -5,9 +5,9 @@ from typing import Any
 
 PAIR = "pair/stokes_flow"
 #: Numbers of each part of a source, and the power of length of each number where a force has 0.
-SOURCES = {"FORCE": (3, 0), "FLOW": (1, -1), "TORQUE": (3, -1), "TENSOR": (6, -1)}
+SOURCES = {"FORCE": (3, 0), "FLOW": (1, -1), "TORQUE": (3, -1), "TENSOR": (6, -1), "DOUBLET": (3, -2)}
 #: Numbers of each part of a result, and the power of length of each number if a force makes them.
-RESULTS = {"VELOCITY": (3, -1), "PRESSURE": (1, -2), "GRADIENT": (9, -2), "SPIN": (3, -2)}
+RESULTS = {"VELOCITY": (3, -1), "PRESSURE": (1, -2), "GRADIENT": (9, -2), "SPIN": (3, -2), "LAPLACIAN": (3, -3)}
 ON = ("FORCE", "FLOW", "VELOCITY", "PRESSURE")  # parts in the file, unless slots leave them out
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 from numpy.typing import NDArray
 
 from parki import docstrings, names
+from parki.arrays import AnyArray
 from parki.engine import Space
 from parki.names import Layout, Precision, SpaceName
 
@@ -34,6 +35,10 @@ class Reports(TypedDict, total=False):
     return_error: bool
 
 
+#: One radius, those of the points, or those of targets and of sources.
+Radius = float | AnyArray | tuple[AnyArray, AnyArray]
+
+
 class KernelParameters(TypedDict, total=False):
     """Parameters of the kernels of `parki.pairs.PAIRS`.
 
@@ -43,7 +48,8 @@ class KernelParameters(TypedDict, total=False):
     ----------
     kappa, epsilon, k, width, unit, radius : float, optional
         Parameters of the kernels that have one of this name, as in the table of `parki.direct.direct_sum`; positive,
-        in the points' unit of length or its inverse.
+        in the points' unit of length or its inverse.  Plans and sums by a method also take one radius for each sphere,
+        as `parki.ewald.rpy`.
     **parameters : float, optional
         Parameters of a kernel of one's own, by name.
     """
@@ -53,7 +59,7 @@ class KernelParameters(TypedDict, total=False):
     k: float | None
     width: float | None
     unit: float | None
-    radius: float | None
+    radius: Radius | None
 
 
 class DirectSumKeywords(KernelParameters, total=False):

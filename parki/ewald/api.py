@@ -17,41 +17,43 @@ from parki.ewald.kernel import Kernel
 from parki.ewald.method import Ewald
 from parki.ewald.options import MAIN, EwaldOptions
 from parki.exclusions import Excluded
-from parki.keywords import EwaldAlone, EwaldReported, shows
+from parki.keywords import EwaldAlone, EwaldReported, Radius, shows
 from parki.names import EwaldKernelName, Gradient
 from parki.plan import Plan, make
 from parki.plan import once as sum_once
+from parki.spheres import method as spheres
+from parki.spheres.radii import of_spheres
 
 
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None,
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: Radius | None = None,
     gradient: Literal[False, "only"] = False, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, gradient: Literal[False, "only"] = False,
+    kappa: float | None = None, radius: Radius | None = None, gradient: Literal[False, "only"] = False,
     exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None,
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: Radius | None = None,
     gradient: Literal[True], exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, gradient: Gradient, exclude: Excluded = None,
+    kappa: float | None = None, radius: Radius | None = None, gradient: Gradient, exclude: Excluded = None,
     **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @renamed(trg="targets", src="sources")
 @shows(EwaldOptions, first=MAIN)
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, gradient: Gradient = False, exclude: Excluded = None,
+    kappa: float | None = None, radius: Radius | None = None, gradient: Gradient = False, exclude: Excluded = None,
     **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
@@ -72,8 +74,9 @@ def plan(
         Single options may be given or replaced by keywords: ``box=(1, 1, 1), tolerance=1e-6``.
     kappa : float, optional
         Inverse screening length κ of ``"yukawa"``, in the inverse of the points' unit of length.
-    radius : float, optional
-        Radius of the spheres of ``"rpy"`` and ``"rpy_rotation"``, in the points' unit of length.
+    radius : float or array (N,), or a tuple of two arrays, optional
+        Radius of the spheres of ``"rpy"`` and ``"rpy_rotation"``, in the points' unit of length; for ``"rpy"`` also one
+        for each sphere, as in `rpy`.
     gradient : False, True or "only", default False
         With True, sum ``"laplace"`` or ``"yukawa"`` and its gradient in one pass; with ``"only"`` the gradient alone,
         also of ``"stokes_sl"``.
@@ -118,8 +121,10 @@ def plan(
     with _together(options, keywords, "parki.ewald.plan"):
         points = {"targets": targets, "sources": sources}
         call_options = EwaldOptions.resolve(options, points, (*kernels.PARAMETERS, "gradient"), **keywords)
-        ewald_kernel = kernels.gradient(kernels.find(kernel, kappa=kappa, radius=radius), gradient)
-    return make(over(Ewald(ewald_kernel, call_options, gradient=gradient)), targets, sources, exclude)
+        kernel, parameters, radii = of_spheres(kernel, kernels.FAXEN, {"kappa": kappa, "radius": radius})
+        method = Ewald(kernels.gradient(kernels.find(kernel, **parameters), gradient), call_options, gradient=gradient)
+        method = spheres.over(method, radii, exclude)
+    return make(over(method), targets, sources, exclude)
 
 
 @overload
@@ -326,13 +331,14 @@ def yukawa(
 
 def once(
     name: str, trg: AnyArray, src: AnyArray, strengths: tuple[AnyArray, ...], options: EwaldOptions | None,
-    keywords: dict[str, Any], parameters: Mapping[str, float] = MappingProxyType({}),
+    keywords: dict[str, Any], parameters: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """Sum once by a plan of the named kernel; return the sum, in a tuple with the reports that options ask for."""
     arguments = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     with _together(options, keywords, name):
         call_options = EwaldOptions.resolve(options, {k: a for k, a in arguments.items() if a is not None}, **keywords)
-        method = Ewald(kernels.find(name, **parameters), call_options, names=PUBLISHED)
+        kernel, parameters, radii = of_spheres(name, kernels.FAXEN, parameters)
+        method = spheres.over(Ewald(kernels.find(kernel, **parameters), call_options, names=PUBLISHED), radii)
     dens, normals = (*strengths, None)[:2]
     reports = (call_options.return_walltime, call_options.return_params, call_options.return_error)
     return sum_once(over(method), (trg, src), dens, normals, reports)

@@ -6,12 +6,14 @@ from typing import Any
 from parki import pairs
 from parki.checks import check_choice
 from parki.ewald.kernel import Kernel, Net
-from parki.ewald.split import layers, means, spectra
+from parki.ewald.split import layers, means, profiles, spectra
 from parki.ewald.split.far_parts import (
     D_SPHERES,
     E_SPHERES,
     H_SPHERES,
+    H_STOKES,
     K_SPHERES,
+    K_STOKES,
     D,
     E,
     F,
@@ -77,6 +79,12 @@ RPY_ROTATION = _kernel(
     "rpy_rotation", (D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES), "multiplier/spheres", 6,
     (layers.STOKES_SL, layers.SPIN, layers.SPIN_OF_TORQUES), replace(spectra.SPHERES, form=None),
     mean=means.rotating_spheres, net=FORCE, near=4.0, common=0.7,
+)  # fmt: skip
+#: Flow and Laplacian of which `parki.spheres` makes the mobilities of spheres of several radii.
+FAXEN = _kernel(
+    pairs.FAXEN, (D, E, H_STOKES, K_STOKES), "multiplier/faxen", 6, (layers.STOKES_SL,),
+    replace(spectra.BIHARMONIC, factor=profiles.spheres), mean=means.flow_and_laplacian, net=FORCE, near=4.0,
+    common=0.7,
 )  # fmt: skip
 YUKAWA = _kernel(
     "yukawa", (Y,), "multiplier/scalar", 1, (layers.LAPLACE,), spectra.YUKAWA, mean=means.screened,

@@ -10,35 +10,38 @@ from parki.arrays import AnyArray, Real
 from parki.ewald.api import once
 from parki.ewald.options import MAIN, EwaldOptions
 from parki.ewald.stokes import stokes_sl
-from parki.keywords import EwaldAlone, EwaldReported, shows
+from parki.keywords import EwaldAlone, EwaldReported, Radius, shows
 
 
 @overload
 def rpy(
-    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, radius: float, options: None = None,
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, radius: Radius, options: None = None,
     **keywords: Unpack[EwaldAlone],
 ) -> NDArray[Real]: ...  # fmt: skip
 @overload
 def rpy(
-    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: float, options: EwaldOptions | None = None,
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: Radius, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldReported],
 ) -> Any: ...  # fmt: skip
 @shows(EwaldOptions, first=MAIN, like=stokes_sl)
 def rpy(
-    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: float, options: EwaldOptions | None = None, **keywords: Any
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: Radius, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:  # fmt: skip
     """Return velocities of spheres of radius a by the Rotne–Prager–Yamakawa tensor, overlapping spheres included.
 
     Spheres further apart than 2a have (1 + a²∇²/3)(I/r + rrᵀ/r³) f, a sphere by itself 4f/(3a): velocities are 8πμ
     times those of forces f in a fluid of viscosity μ.  The matrix of all spheres and their images is symmetric and
-    positive definite.  With three periodic directions the mean flow is zero.
+    positive definite.  With three periodic directions the mean flow is zero.  Spheres of radii a and b have the flow
+    (1 + (a² + b²)∇²/6)(I/r + rrᵀ/r³) f beyond a + b.
 
     Parameters
     ----------
     dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
         Forces f.
-    radius : float
-        Radius a, in the points' unit of length; along periodic directions at most half of a side.
+    radius : float or array (N,), or a tuple of two arrays
+        Radius a, in the points' unit of length; along periodic directions at most half of a side.  With an array each
+        sphere has its own, up to a quarter of a side: one array if targets are the sources, else a tuple, those of the
+        targets and of the sources.  Targets of radius 0 are points of the fluid.
 
     Returns
     -------
@@ -54,7 +57,8 @@ def rpy(
     References
     ----------
     Rotne and Prager, J. Chem. Phys. 50 (1969); Yamakawa, J. Chem. Phys. 53 (1970); Wajnryb, Mizerski, Zuk and Szymczak,
-    J. Fluid Mech. 731 (2013) R3; Fiore, Balboa Usabiaga, Donev and Swan, J. Chem. Phys. 146 (2017) 124116.
+    J. Fluid Mech. 731 (2013) R3; Zuk, Wajnryb, Mizerski and Szymczak, J. Fluid Mech. 741 (2014) R5, for several radii;
+    Fiore, Balboa Usabiaga, Donev and Swan, J. Chem. Phys. 146 (2017) 124116.
 
     Examples
     --------

@@ -13,11 +13,14 @@ from parki.docstrings import FREE_PLAN, FREE_SUM
 from parki.exclusions import Excluded
 from parki.fmm.kinds import KINDS
 from parki.fmm.options import FmmOptions
-from parki.freespace import FreeMethod, check_reports, find
+from parki.freespace import check_reports, find
 from parki.keywords import FmmAlone, FmmKeywords, FmmReported, KernelParameters, shows
+from parki.method import Method
 from parki.names import FmmMethod, Gradient
-from parki.pairs import KernelLike
+from parki.pairs import FAXEN, FAXEN_SIZED, KernelLike
 from parki.plan import Plan, make, once
+from parki.spheres import method as spheres
+from parki.spheres.radii import of_spheres
 
 MAIN = ("tolerance", "order", "gradient")  # options that most calls name
 
@@ -173,15 +176,17 @@ def plan(
     >>> print(plan(np.array([0.0, 2.0])).round(6))
     [0.367879 0.      ]
     """
-    return make(_method(kernel, method=method, **keywords), targets, sources, exclude)
+    return make(_method(kernel, exclude, method=method, **keywords), targets, sources, exclude)
 
 
-def _method(kernel: KernelLike, **keywords: Any) -> FreeMethod:
+def _method(kernel: KernelLike, exclude: Excluded = None, **keywords: Any) -> Method:
     """Return the method of a kernel and a call's keywords, over ranks if these have a communicator."""
     comm = keywords.get("comm")
     with ranks.ALONE if comm is None else ranks.together(comm, "making a plan", call="parki.fmm.plan"):
         options, parameters = FmmOptions.split(keywords)
-        method = KINDS[options.method](find(kernel, options, parameters), options)
+        flow = FAXEN if options.method == "kifmm" else FAXEN_SIZED
+        kernel, parameters, radii = of_spheres(kernel, flow, parameters)
+        method = spheres.over(KINDS[options.method](find(kernel, options, parameters), options), radii, exclude)
     if options.comm is None:
         return method
     from parki.distributed.fmm.method import over

@@ -211,6 +211,7 @@ _STOKES: dict[Any, tuple[str, ...]] = {
     "pair/stokes_grad": ("FORCE", "GRADIENT"),
     "pair/rotlet": ("TORQUE", "VELOCITY"),
     "pair/rpy": ("FORCE", "SPHERE", "VELOCITY"),
+    "pair/faxen": ("FORCE", "DOUBLET", "VELOCITY", "LAPLACIAN"),
     "pair/rpy_rotation": ("FORCE", "TORQUE", "SPHERE", "VELOCITY", "SPIN"),
 }
 _RADIAL = {"radial/coulomb": LAPLACE, "radial/yukawa": pairs.PAIRS["yukawa"]}
@@ -267,7 +268,8 @@ def _stokes(linear: Pair, charges: Charges) -> Representation:
     results = [part for part in parts if part in flows.RESULTS]
     sources = [part for part in parts if part not in flows.RESULTS]
     field_pair = _flow("FORCE", "FLOW", "VELOCITY", "PRESSURE")
-    source = _flow(*sources, "VELOCITY", "PRESSURE", names=linear.names, parameters=linear.parameters)
+    size = {"names": linear.names, "parameters": linear.parameters} if "SPHERE" in sources else {}
+    source = _flow(*sources, "VELOCITY", "PRESSURE", **size)
     target = _flow("FORCE", "FLOW", *results)
     a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
     return Representation(linear, charges, field_pair, field_pair, source, target, a, b, separation=linear.separation())

@@ -11,11 +11,14 @@ from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
 from parki.docstrings import FREE_PLAN, FREE_SUM
 from parki.exclusions import Excluded
-from parki.freespace import FreeMethod, check_reports, find
+from parki.freespace import check_reports, find
 from parki.keywords import KernelParameters, TreecodeAlone, TreecodeKeywords, TreecodeReported, shows
+from parki.method import Method
 from parki.names import Gradient, TreecodeMethod, TreecodeVariant
-from parki.pairs import KernelLike
+from parki.pairs import FAXEN_SIZED, KernelLike
 from parki.plan import Plan, make, once
+from parki.spheres import method as spheres
+from parki.spheres.radii import of_spheres
 from parki.treecode.method import Treecode
 from parki.treecode.options import TreecodeOptions
 
@@ -172,15 +175,16 @@ def plan(
     >>> print(plan(np.array([0.0, 2.0])).round(6))
     [0.367879 0.      ]
     """
-    return make(_method("parki.treecode.plan", kernel, method=method, **keywords), targets, sources, exclude)
+    return make(_method("parki.treecode.plan", kernel, exclude, method=method, **keywords), targets, sources, exclude)
 
 
-def _method(call: str, kernel: KernelLike, **keywords: Any) -> FreeMethod:
+def _method(call: str, kernel: KernelLike, exclude: Excluded = None, **keywords: Any) -> Method:
     """Return the method of a kernel and the keywords of a call."""
     comm = keywords.get("comm")
     with ranks.ALONE if comm is None else ranks.together(comm, f"calling {call}", call=call):
         options, parameters = TreecodeOptions.split(keywords)
-        method = Treecode(find(kernel, options, parameters), options)
+        kernel, parameters, radii = of_spheres(kernel, FAXEN_SIZED, parameters)
+        method = spheres.over(Treecode(find(kernel, options, parameters), options), radii, exclude)
     if options.comm is not None:
         from parki.distributed.treecode.method import over
 

@@ -1,4 +1,4 @@
-"""Tiny launches of the workunits of multipliers, forces, stresses and exclusions."""
+"""Tiny launches of the workunits of multipliers, forces, stresses, exclusions and close spheres."""
 
 import numpy as np
 
@@ -39,4 +39,10 @@ def left_out(maker):
         yield "left_out", slots, 3, args | {"src": src, "u": maker.zeros(components, 3)}
 
 
-GROUPS = {"virial": virial, "modes": modes, "own_field": own_field, "left_out": left_out}
+def close_pairs(maker):
+    args = {"begin": np.array([0, 2, 2, 5], np.int32), "partner": np.array([1, 3, 0, 2, 3], np.int32)}
+    args |= {"mobility": maker.normal(5, 5), "f": maker.normal(3, 4), "u": maker.normal(3, 3)}
+    yield "close_pairs", {}, 3, args
+
+
+GROUPS = {"virial": virial, "modes": modes, "own_field": own_field, "left_out": left_out, "close_pairs": close_pairs}

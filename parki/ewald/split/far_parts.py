@@ -13,6 +13,8 @@ the self term), τ = r² and r = target − source:
     rpy             u += (A − D − τE) f + (B + E) (r·f) r with A and B of spheres, and D and E of their profile
     rpy_rotation    the same for f, and besides u += (C + 2H) t × r
                     ω += (C + 2H) f × r + (P + 2H + 2τK) t + (Q − 2K) (r·t) r with H and K of their profile
+    faxen           u += (w − D − τE) f + (w³ + E) (r·f) r + (2w³ − 8H − 8τK) g + (8K − 6w⁵) (r·g) r,
+                    its Laplacian  (2w³ − 8H − 8τK) f + (8K − 6w⁵) (r·f) r with H and K of Φs
     yukawa          u += (exp(−κr) w − Y) q           its gradient  −(exp(−κr) (w + κ) w² + 2Z) q r
 
     F = (2/π) ∫ Φ j₀(kr) dk            E = −(4/π) ∫ Φs k² j₂(kr)/(kr)² dk = D'(τ)
@@ -64,6 +66,7 @@ E = FarPart(2, -4 / np.pi, 2, profiles.phi_stokes)
 G = FarPart(3, 2 / np.pi, 4, profiles.phi_stokes)
 H = FarPart(1, -1 / np.pi, 2)
 K = FarPart(2, 0.5 / np.pi, 4)
+H_STOKES, K_STOKES = (replace(part, profile=profiles.phi_stokes) for part in (H, K))
 D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES = (replace(part, profile=profiles.phi_spheres) for part in (D, E, H, K))
 Y = FarPart(0, 2 / np.pi, 0, profiles.phi_screened, screened=True)
 Z = FarPart(1, -1 / np.pi, 2, profiles.phi_screened, screened=True)

@@ -78,6 +78,11 @@ def spheres(place: Surroundings) -> NDArray[np.float64]:
     return np.full(3, -near_spheres(place.split, place.rc, place.parameter) / math.prod(place.box))
 
 
+def flow_and_laplacian(place: Surroundings) -> NDArray[np.float64]:
+    """Return the constants (6,) of the single layer and of its Laplacian, which has none."""
+    return np.concatenate([stokes(place), np.zeros(3)])
+
+
 def rotating_spheres(place: Surroundings) -> NDArray[np.float64]:
     """Return the constants (6,) of velocities and angular velocities of spheres, whose radius is the parameter."""
     spin = 0.0

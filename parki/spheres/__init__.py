@@ -1,0 +1,1 @@
+"""Mobilities of spheres of several radii, by any method of summation."""
