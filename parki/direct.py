@@ -16,9 +16,10 @@ from parki.freespace import find
 from parki.keywords import DirectKeywords, KernelParameters, shows
 from parki.names import Gradient
 from parki.options import FreeOptions
-from parki.pairs import FAXEN_SIZED, KernelLike
+from parki.pairs import KernelLike
 from parki.plan import Plan, make
 from parki.spheres import method as spheres
+from parki.spheres.flow import SIZED
 from parki.spheres.radii import of_spheres
 
 __all__ = ["direct_sum", "plan"]
@@ -63,7 +64,7 @@ def plan(
     """
     with ranks.together(keywords.get("comm"), "making a plan", call="parki.direct.plan"):
         options, parameters = FreeOptions.split(keywords)
-        kernel, parameters, radii = of_spheres(kernel, FAXEN_SIZED, parameters)
+        kernel, parameters, radii = of_spheres(kernel, SIZED, parameters)
         method = spheres.over(Direct(find(kernel, options, parameters), options), radii, exclude)
     if options.comm is not None:
         from parki.distributed.direct import over

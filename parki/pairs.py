@@ -284,8 +284,6 @@ STOKES_SL = _pair("stokes_sl", "pair/stokeslet")
 STOKES_DL = _pair("stokes_dl", "pair/stresslet", normals=True)
 STOKES_COMB = _pair("stokes_comb", "pair/stokes_comb", normals=True)
 STOKES_GRAD = _pair("stokes_grad", "pair/stokes_grad")
-FAXEN = _pair("rpy", "pair/faxen", "radius", core=(2.0,), **_FINITE)  # of spheres of several radii
-FAXEN_SIZED = replace(FAXEN, slots=(("SIZED", True),))  # for interpolation, whose error is that of all components
 
 #: Every pair that comes with parki, by name.
 PAIRS: dict[str, Pair] = {

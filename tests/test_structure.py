@@ -50,7 +50,7 @@ EDGES = {
     "parki.distributed.network": ("parki.distributed", "parki.engine", *MODELS),
     "parki.distributed": ("parki.distributed", "parki.arrays", "parki.engine"),
     "parki.ewald.api": ("parki.ewald", "parki.spheres", *SHARED, "parki.engine", "parki.distributed.bricks"),
-    "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", *MODELS),
+    "parki.ewald": ("parki.ewald", "parki.spheres", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
     **dict.fromkeys(("parki.ranks", "parki.all_pairs", "parki.timing"), (*SHARED, "parki.engine", "parki.distributed")),
     "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.counts.clusters"),

@@ -23,6 +23,7 @@ from parki.ewald.split.far_parts import (
     Z,
 )  # fmt: skip
 from parki.pairs import Pair
+from parki.spheres import flow as spheres
 
 CHARGE = Net("charge", 1, "a uniform neutralising background is assumed")
 FORCE = Net("force", 3, "a mean pressure gradient balances it, and the mean flow is zero")
@@ -82,7 +83,7 @@ RPY_ROTATION = _kernel(
 )  # fmt: skip
 #: Flow and Laplacian of which `parki.spheres` makes the mobilities of spheres of several radii.
 FAXEN = _kernel(
-    pairs.FAXEN, (D, E, H_STOKES, K_STOKES), "multiplier/faxen", 6, (layers.STOKES_SL,),
+    spheres.FAXEN, (D, E, H_STOKES, K_STOKES), "multiplier/faxen", 6, (layers.STOKES_SL,),
     replace(spectra.BIHARMONIC, factor=profiles.spheres), mean=means.flow_and_laplacian, net=FORCE, near=4.0,
     common=0.7,
 )  # fmt: skip

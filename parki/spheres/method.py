@@ -22,6 +22,7 @@ from parki.method import Method, Problem, Structure, Sum
 from parki.pairs import Pair
 from parki.spheres import close, mobility
 from parki.spheres.close import ClosePairs
+from parki.spheres.flow import SIZED
 from parki.spheres.radii import Radii
 from parki.timing import PhaseTimes
 
@@ -89,7 +90,7 @@ class Spheres:
     Attributes
     ----------
     flow : Method
-        Method of the pair `parki.pairs.FAXEN` or `FAXEN_SIZED`, whose radius is the largest one.
+        Method of the pair `FAXEN` or `SIZED`, whose radius is the largest one.
     radii : Radii
     """
 
@@ -152,7 +153,7 @@ class Spheres:
     def _weights(self, problem: Problem, dtype: Any) -> tuple[Array, Array]:
         """Return a²/6 of targets and sources in the unit of length of the flow's sum, or over that of the largest."""
         xp, both = spaces.array_module(self.space), (self.radii.targets, self.radii.sources)
-        if self.flow.kernel == replace(pairs.FAXEN_SIZED, parameters=self.flow.kernel.parameters):
+        if self.flow.kernel == replace(SIZED, parameters=self.flow.kernel.parameters):
             weights = [(values / self.radii.largest) ** 2 for values in both]
         else:
             weights = [np.ldexp(values, problem.power) ** 2 / 6 for values in both]

@@ -125,20 +125,14 @@ def test_velocities_are_those_of_faxen(rng):
 
     def flow(forces):
         """Return the flow of point forces and its Laplacian at x, fourth order."""
-        steps = [
-            (0, 0, 0),
-            *(tuple(k * h * (axis == d) for axis in range(3)) for d in range(3) for k in (-2, -1, 1, 2)),
-        ]
-        moved = np.concatenate([x + np.array(step)[:, None] for step in steps], axis=1)
+        steps = [np.zeros(3), *(k * h * axis for axis in np.eye(3) for k in (-2, -1, 1, 2))]
+        moved = np.concatenate([x + step[:, None] for step in steps], axis=1)
         u = parki.ewald.stokes_sl(moved, x, forces, box=(1, 1, 1), tolerance=1e-13).reshape(3, 13, 27)
         weights = np.array([-1, 16, 16, -1]) / 12
-        return u[:, 0], (
-            np.tensordot(u[:, 1:].reshape(3, 3, 4, 27), weights, (2, 0)).sum(axis=1) - 7.5 * u[:, 0]
-        ) / h**2
+        sums = np.tensordot(u[:, 1:].reshape(3, 3, 4, 27), weights, (2, 0)).sum(axis=1)
+        return u[:, 0], (sums - 7.5 * u[:, 0]) / h**2
 
-    images = (
-        2.8372974794806  # of a sphere's own images: its velocity by them is −2.837 × 4/3 f and that of a background
-    )
+    images = 2.8372974794806  # a sphere's velocity by its own images is −4/3 × 2.837 f, less that of the background
     exact = np.zeros((3, 27))
     for j in range(27):
         alone = np.zeros((3, 27))
