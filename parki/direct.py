@@ -18,9 +18,8 @@ from parki.names import Gradient
 from parki.options import FreeOptions
 from parki.pairs import KernelLike
 from parki.plan import Plan, make
-from parki.spheres import method as spheres
+from parki.spheres import calls as spheres
 from parki.spheres.flow import SIZED
-from parki.spheres.radii import of_spheres
 
 __all__ = ["direct_sum", "plan"]
 
@@ -64,7 +63,7 @@ def plan(
     """
     with ranks.together(keywords.get("comm"), "making a plan", call="parki.direct.plan"):
         options, parameters = FreeOptions.split(keywords)
-        kernel, parameters, radii = of_spheres(kernel, SIZED, parameters)
+        kernel, parameters, radii = spheres.of_call(kernel, SIZED, parameters)
         method = spheres.over(Direct(find(kernel, options, parameters), options), radii, exclude)
     if options.comm is not None:
         from parki.distributed.direct import over

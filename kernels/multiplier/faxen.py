@@ -7,8 +7,8 @@ import pykokkos as pk
 from parki.kernels.multiplier.stokes import along
 
 real = pk.double
-NIN = 6
 NOUT = 6
+NIN = 6
 
 
 @pk.function

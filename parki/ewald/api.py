@@ -21,8 +21,7 @@ from parki.keywords import EwaldAlone, EwaldReported, Radius, shows
 from parki.names import EwaldKernelName, Gradient
 from parki.plan import Plan, make
 from parki.plan import once as sum_once
-from parki.spheres import method as spheres
-from parki.spheres.radii import of_spheres
+from parki.spheres import calls as spheres
 
 
 @overload
@@ -121,7 +120,7 @@ def plan(
     with _together(options, keywords, "parki.ewald.plan"):
         points = {"targets": targets, "sources": sources}
         call_options = EwaldOptions.resolve(options, points, (*kernels.PARAMETERS, "gradient"), **keywords)
-        kernel, parameters, radii = of_spheres(kernel, kernels.FAXEN, {"kappa": kappa, "radius": radius})
+        kernel, parameters, radii = spheres.of_call(kernel, kernels.FAXEN, {"kappa": kappa, "radius": radius})
         method = Ewald(kernels.gradient(kernels.find(kernel, **parameters), gradient), call_options, gradient=gradient)
         method = spheres.over(method, radii, exclude)
     return make(over(method), targets, sources, exclude)
@@ -337,7 +336,7 @@ def once(
     arguments = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     with _together(options, keywords, name):
         call_options = EwaldOptions.resolve(options, {k: a for k, a in arguments.items() if a is not None}, **keywords)
-        kernel, parameters, radii = of_spheres(name, kernels.FAXEN, parameters)
+        kernel, parameters, radii = spheres.of_call(name, kernels.FAXEN, parameters)
         method = spheres.over(Ewald(kernels.find(kernel, **parameters), call_options, names=PUBLISHED), radii)
     dens, normals = (*strengths, None)[:2]
     reports = (call_options.return_walltime, call_options.return_params, call_options.return_error)

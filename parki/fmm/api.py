@@ -19,9 +19,8 @@ from parki.method import Method
 from parki.names import FmmMethod, Gradient
 from parki.pairs import KernelLike
 from parki.plan import Plan, make, once
-from parki.spheres import method as spheres
+from parki.spheres import calls as spheres
 from parki.spheres.flow import FAXEN, SIZED
-from parki.spheres.radii import of_spheres
 
 MAIN = ("tolerance", "order", "gradient")  # options that most calls name
 
@@ -186,7 +185,7 @@ def _method(kernel: KernelLike, exclude: Excluded = None, **keywords: Any) -> Me
     with ranks.ALONE if comm is None else ranks.together(comm, "making a plan", call="parki.fmm.plan"):
         options, parameters = FmmOptions.split(keywords)
         flow = FAXEN if options.method == "kifmm" else SIZED
-        kernel, parameters, radii = of_spheres(kernel, flow, parameters)
+        kernel, parameters, radii = spheres.of_call(kernel, flow, parameters)
         method = spheres.over(KINDS[options.method](find(kernel, options, parameters), options), radii, exclude)
     if options.comm is None:
         return method

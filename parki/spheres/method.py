@@ -228,19 +228,3 @@ def _direct(x: Array, y: Array, radii: Radii, forces: Array) -> np.ndarray:
         along = np.einsum("dij,rdj->rij", n, forces)
         parts.append(np.einsum("ij,rdj->rdi", a, forces) + np.einsum("rij,dij->rdi", b * along, n))
     return np.concatenate(parts, axis=2)
-
-
-def over(method: Method, radii: Radii | None, exclude: Any = None) -> Method:
-    """Return the method of spheres of these radii, or the method itself without radii.
-
-    Raises
-    ------
-    NotImplementedError
-        With radii, for a sum over ranks, and for one that leaves out pairs.
-    """
-    if radii is None:
-        return method
-    for name, value in (("comm", method.options.comm), ("exclude", exclude)):
-        if value is not None:
-            raise NotImplementedError(f"{name} was given with one radius for each sphere; expected one radius for all.")
-    return Spheres(method, radii)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki import arrays
-from parki.pairs import Pair
-
-P = TypeVar("P", bound=Pair)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +63,6 @@ class Radii:
     def turned(self) -> Radii:
         """Return the radii with targets and sources exchanged."""
         return Radii(self.sources, self.targets)
-
-
-def of_spheres(kernel: Any, flow: P, parameters: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], Radii | None]:
-    """Return the kernel and parameters of a call, or, for ``"rpy"`` with several radii, those of the `flow`, and radii.
-
-    Raises
-    ------
-    ValueError
-        For radii that are not as in `Radii.of`.
-    """
-    radii = Radii.of(parameters.get("radius")) if kernel == "rpy" else None
-    if radii is None:
-        return kernel, parameters, None
-    return flow, {**parameters, "radius": radii.largest}, radii
 
 
 def _on_host(radius: Any) -> Any:

@@ -17,9 +17,8 @@ from parki.method import Method
 from parki.names import Gradient, TreecodeMethod, TreecodeVariant
 from parki.pairs import KernelLike
 from parki.plan import Plan, make, once
-from parki.spheres import method as spheres
+from parki.spheres import calls as spheres
 from parki.spheres.flow import SIZED
-from parki.spheres.radii import of_spheres
 from parki.treecode.method import Treecode
 from parki.treecode.options import TreecodeOptions
 
@@ -184,7 +183,7 @@ def _method(call: str, kernel: KernelLike, exclude: Excluded = None, **keywords:
     comm = keywords.get("comm")
     with ranks.ALONE if comm is None else ranks.together(comm, f"calling {call}", call=call):
         options, parameters = TreecodeOptions.split(keywords)
-        kernel, parameters, radii = of_spheres(kernel, SIZED, parameters)
+        kernel, parameters, radii = spheres.of_call(kernel, SIZED, parameters)
         method = spheres.over(Treecode(find(kernel, options, parameters), options), radii, exclude)
     if options.comm is not None:
         from parki.distributed.treecode.method import over

@@ -43,11 +43,11 @@ TRACES = {
     "treecode pc plan": (7, 4),
     "fmm kifmm plan": (7, 4),
     "fmm chebyshev plan": (10, 6),
-    "ewald laplace once": (37, 23),
-    "treecode dual once": (34, 26),
-    "treecode pc once": (34, 26),
-    "fmm kifmm once": (42, 30),
-    "fmm chebyshev once": (37, 27),
+    "ewald laplace once": (38, 24),
+    "treecode dual once": (35, 27),
+    "treecode pc once": (35, 27),
+    "fmm kifmm once": (43, 31),
+    "fmm chebyshev once": (38, 28),
     "direct once": (7, 4),
 }
 
