@@ -44,6 +44,7 @@ RESULTS = {
     "suspension_2p.py": (rf"(?m)^a/L = 0.05: .*, {NUMBER} of the series$", 1.0, 1e-8),
     "tolerance.py": (rf"largest measured error: {NUMBER} of", 0.5, 0.5),
     "trajectory.py": (rf"first frame: relative RMS error {NUMBER} against", 0.0, 1e-5),
+    "viscosity_of_arrays.py": (rf"series over computed: {NUMBER} from", 0.0, 1e-5),
     "water.py": (rf"RMS error {NUMBER} at", 5e-7, 5e-7),
     "water_dynamics.py": (rf"drift in .* fs: {NUMBER} of the kinetic", 0.0, 1e-3),
 }

@@ -23,7 +23,8 @@ SECTIONS = {
     "Periodic boxes": "madelung tolerance sedimentation squirmers",
     "Molecules and crystals": "water water_dynamics trajectory electrolyte electrolyte_walls elastic_constants",
     "Free space": "plummer galaxy_large galaxy_fmm screened_sphere",
-    "Boundary integrals": "gmres pipe capacitance near_surface boundary_integral_2p suspension_2p drag_of_arrays",
+    "Boundary integrals": "gmres pipe capacitance near_surface boundary_integral_2p suspension_2p drag_of_arrays "
+    "viscosity_of_arrays",
     "Own kernels, and PyTorch": "own_kernel_cells own_kernel blobs forces",
     "Devices and processes": "backends many_processes galaxy_over_ranks",
 }
