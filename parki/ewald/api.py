@@ -26,32 +26,32 @@ from parki.plan import once as sum_once
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None,
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None, epsilon: float | None = None,
     gradient: Literal[False, "only"] = False, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, gradient: Literal[False, "only"] = False,
+    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None, gradient: Literal[False, "only"] = False,
     exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None,
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None, epsilon: float | None = None,
     gradient: Literal[True], exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, gradient: Gradient, exclude: Excluded = None,
+    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None, gradient: Gradient, exclude: Excluded = None,
     **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @renamed(trg="targets", src="sources")
 @shows(EwaldOptions, first=MAIN)
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, gradient: Gradient = False, exclude: Excluded = None,
+    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None, gradient: Gradient = False, exclude: Excluded = None,
     **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
@@ -118,7 +118,7 @@ def plan(
     with _together(options, keywords, "parki.ewald.plan"):
         points = {"targets": targets, "sources": sources}
         call_options = EwaldOptions.resolve(options, points, (*kernels.PARAMETERS, "gradient"), **keywords)
-        ewald_kernel = kernels.gradient(kernels.find(kernel, kappa=kappa, radius=radius), gradient)
+        ewald_kernel = kernels.gradient(kernels.find(kernel, kappa=kappa, radius=radius, epsilon=epsilon), gradient)
     return make(over(Ewald(ewald_kernel, call_options, gradient=gradient)), targets, sources, exclude)
 
 

@@ -13,6 +13,8 @@ the self term), τ = r² and r = target − source:
     rpy             u += (A − D − τE) f + (B + E) (r·f) r with A and B of spheres, and D and E of their profile
     rpy_rotation    the same for f, and besides u += (C + 2H) t × r
                     ω += (C + 2H) f × r + (P + 2H + 2τK) t + (Q − 2K) (r·t) r with H and K of their profile
+    regularised_stokeslet
+                    u += (2/s − τ/s³ − D − τE) f + (1/s³ + E) (r·f) r with D and E of stokes_sl at s = √(τ + ε²)
     yukawa          u += (exp(−κr) w − Y) q           its gradient  −(exp(−κr) (w + κ) w² + 2Z) q r
 
     F = (2/π) ∫ Φ j₀(kr) dk            E = −(4/π) ∫ Φs k² j₂(kr)/(kr)² dk = D'(τ)
@@ -48,6 +50,8 @@ class FarPart:
         True to multiply the integrand by k²/(k² + κ²), where κ is the kernel's first parameter.
     edge
         True to take the integrand at kmax, times kmax, in place of the integral.
+    softened
+        True to take the function at √(r² + ε²), where ε is the kernel's first parameter.
     """
 
     order: int
@@ -56,6 +60,7 @@ class FarPart:
     profile: Profile = profiles.phi
     screened: bool = False
     edge: bool = False
+    softened: bool = False
 
 
 F = FarPart(0, 2 / np.pi)
@@ -65,6 +70,7 @@ G = FarPart(3, 2 / np.pi, 4, profiles.phi_stokes)
 H = FarPart(1, -1 / np.pi, 2)
 K = FarPart(2, 0.5 / np.pi, 4)
 D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES = (replace(part, profile=profiles.phi_spheres) for part in (D, E, H, K))
+D_SOFTENED, E_SOFTENED = replace(D, softened=True), replace(E, softened=True)
 Y = FarPart(0, 2 / np.pi, 0, profiles.phi_screened, screened=True)
 Z = FarPart(1, -1 / np.pi, 2, profiles.phi_screened, screened=True)
 
@@ -94,6 +100,7 @@ def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def values(part: FarPart, split: Split, r: NDArray[np.float64], parameter: float = 0.0) -> NDArray[np.float64]:
     """Return a far part at the radii `r` (N,) by Gauss–Legendre quadrature; `parameter` is the kernel's first one."""
+    r = np.hypot(r, parameter) if part.softened else r
     half = 0.5 * split.kmax * np.max(r, initial=0.0)
     if part.edge:
         k, weights = np.array([split.kmax]), np.array([split.kmax])

@@ -175,7 +175,7 @@ def reference_far(p: Parameters, rhs: int = 1) -> Array:
     k2 = np.sum(k * k, axis=0)
     inside = k2 < p.kmax**2
     k, k2 = k[:, inside], k2[inside]
-    g = kernel.scale * green.whole(p, k2) * np.polyval(green.profile(p), 2 * k2 / p.kmax**2 - 1)
+    g = kernel.scale * green.whole(p, k2) * green.factor(p, k2)
     wave = np.exp(1j * k.T @ x)  # (modes, N)
     total = []
     for s in strengths(p, rhs):
