@@ -2,6 +2,7 @@
 
 from parki.error import CancellationWarning, NetDensityWarning, PrecisionWarning
 from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
+from parki.ewald.blobs import regularised_stokeslet
 from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.spheres import rpy, rpy_rotation
@@ -19,6 +20,7 @@ __all__ = [
     "laplace_dipole",
     "laplace_grad",
     "plan",
+    "regularised_stokeslet",
     "rotlet",
     "rpy",
     "rpy_rotation",

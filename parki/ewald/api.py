@@ -26,33 +26,34 @@ from parki.plan import once as sum_once
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None, epsilon: float | None = None,
-    gradient: Literal[False, "only"] = False, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None,
+    epsilon: float | None = None, gradient: Literal[False, "only"] = False, exclude: Excluded = None,
+    **keywords: Unpack[EwaldReported],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None, gradient: Literal[False, "only"] = False,
-    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None,
+    gradient: Literal[False, "only"] = False, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None, epsilon: float | None = None,
-    gradient: Literal[True], exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: float | None = None,
+    epsilon: float | None = None, gradient: Literal[True], exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None, gradient: Gradient, exclude: Excluded = None,
-    **keywords: Unpack[EwaldReported],
+    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None, gradient: Gradient,
+    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @renamed(trg="targets", src="sources")
 @shows(EwaldOptions, first=MAIN)
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None, gradient: Gradient = False, exclude: Excluded = None,
-    **keywords: Any,
+    kappa: float | None = None, radius: float | None = None, epsilon: float | None = None, gradient: Gradient = False,
+    exclude: Excluded = None, **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
 
@@ -63,8 +64,8 @@ def plan(
     ----------
     kernel : str or Kernel
         ``"laplace"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``, ``"stokes_comb"``,
-        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, ``"rotlet"``, ``"rpy"``,
-        ``"rpy_rotation"``, or a kernel of your own (`parki.ewald.Kernel`).
+        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, ``"rotlet"``,
+        ``"regularised_stokeslet"``, ``"rpy"``, ``"rpy_rotation"``, or a kernel of your own (`parki.ewald.Kernel`).
     targets, sources : array (3, Nt), (3, Ns)
         Points, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.  They are wrapped along periodic
         directions, and lie in ``[0, side]`` along free ones.
@@ -74,6 +75,8 @@ def plan(
         Inverse screening length κ of ``"yukawa"``, in the inverse of the points' unit of length.
     radius : float, optional
         Radius of the spheres of ``"rpy"`` and ``"rpy_rotation"``, in the points' unit of length.
+    epsilon : float, optional
+        Width ε of the blobs of ``"regularised_stokeslet"``, in the points' unit of length.
     gradient : False, True or "only", default False
         With True, sum ``"laplace"`` or ``"yukawa"`` and its gradient in one pass; with ``"only"`` the gradient alone,
         also of ``"stokes_sl"``.
@@ -118,7 +121,8 @@ def plan(
     with _together(options, keywords, "parki.ewald.plan"):
         points = {"targets": targets, "sources": sources}
         call_options = EwaldOptions.resolve(options, points, (*kernels.PARAMETERS, "gradient"), **keywords)
-        ewald_kernel = kernels.gradient(kernels.find(kernel, kappa=kappa, radius=radius, epsilon=epsilon), gradient)
+        parameters = {"kappa": kappa, "radius": radius, "epsilon": epsilon}
+        ewald_kernel = kernels.gradient(kernels.find(kernel, **parameters), gradient)
     return make(over(Ewald(ewald_kernel, call_options, gradient=gradient)), targets, sources, exclude)
 
 

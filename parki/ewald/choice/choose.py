@@ -139,6 +139,8 @@ def _goal(question: Question) -> float:
     factor = min(1.0, (few_targets / 300) ** (2 / 3 if question.kernel.steep else 1 / 3)) * min(1.0, n / 16) ** 3
     if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
         factor *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
+    if question.kernel.spectrum.softened:  # blobs as wide as the box leave little of a sum that has no mean
+        factor *= float(question.kernel.spectrum.form((2 * np.pi / max(box)) ** 2, question.kernel.parameter()))
     goal = max(question.tolerance * factor, question.reach)
     if question.rc is not None:
         goal *= min(1.0, _longest(question.domain) / question.rc) ** 2

@@ -10,7 +10,7 @@ biharmonic function across the free directions is
 
 where X² = rc² − r² − ε², and beyond s = rc that of the kernel: 3/s − r²/s³, −4 ln s − 2 − 2r²/s², −2π (s + r²/s).  A
 window cuts it smoothly, beyond all pairs, and the transform is a quadrature.  Its bandwidth is that of the split,
-because the window falls like the split's profile where the kernel is smooth.
+because the window is the integral of a prolate of this bandwidth, and falls where the kernel is smooth.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from scipy.special import j0, roots_legendre
 
 from parki.ewald.split import far_parts
 from parki.ewald.split.far_parts import D, E, FarPart
-from parki.ewald.split.profiles import Split
+from parki.ewald.split.profiles import Prolate, Split
 
 Values = NDArray[np.float64]
 
@@ -60,10 +60,15 @@ class SoftenedField:
     def _nodes(self) -> tuple[Values, Values, Values]:
         """Return radii, the Laplacian there, and weights of integrals over the free directions with the window."""
         end = self.radius + self.rc
-        nodes, weights = roots_legendre(int(self.split.kmax * end) + 64)
-        r = 0.5 * end * (nodes + 1.0)
+        if self.periodicity == 1:
+            nodes, weights = roots_legendre(int(self.split.kmax * end) + 64)
+            r, weights = 0.5 * end * (nodes + 1.0), 0.5 * end * weights
+        else:  # even functions of r that vanish at the end: equal steps are exact, and keep the weight of r = 0
+            n = int(0.5 * self.split.kmax * end) + 64
+            r, weights = end / n * np.arange(n), np.full(n, end / n)
+            weights[0] *= 0.5
         area = (4 * np.pi * r**2, 2 * np.pi * r, 2.0)[self.periodicity]
-        return r, self._laplacian(r), 0.5 * end * weights * area * self._window(r)
+        return r, self._laplacian(r), weights * area * self._window(r)
 
     @cached_property
     def shift(self) -> float:
@@ -102,11 +107,14 @@ class SoftenedField:
         return np.concatenate([waves(np.outer(k[i : i + rows], r)) @ field for i in range(0, len(k), rows)])
 
     def _window(self, r: Values) -> Values:
-        """Return 1 up to the radius less rc, 0 beyond the radius plus rc, and between the integral of the profile."""
-        x = np.clip(r - self.radius, -self.rc, self.rc)
+        """Return 1 up to the radius less rc, 0 beyond the radius plus rc, and between the integral of a prolate.
+
+        The prolate has the bandwidth of the split, also of a Gaussian, whose own integral has larger tails.
+        """
+        x, window = np.clip(r - self.radius, -self.rc, self.rc), Prolate(self.split.kmax * self.rc, self.split.kmax)
         nodes, weights = roots_legendre(int(0.5 * self.split.kmax * self.rc) + 40)
         k, weights = 0.5 * self.split.kmax * (nodes + 1.0), 0.5 * self.split.kmax * weights
-        step = np.sin(np.outer(x, k)) @ (weights * self.split.phi(k) / k) / np.pi
+        step = np.sin(np.outer(x, k)) @ (weights * window.phi(k) / k) / np.pi
         return np.where(x > -self.rc, 0.5 - step, 1.0)
 
     def _laplacian(self, r: Values) -> Values:
