@@ -100,7 +100,12 @@ def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def values(part: FarPart, split: Split, r: NDArray[np.float64], parameter: float = 0.0) -> NDArray[np.float64]:
     """Return a far part at the radii `r` (N,) by Gauss–Legendre quadrature; `parameter` is the kernel's first one."""
-    r = np.hypot(r, parameter) if part.softened else r
+    if part.softened:
+        s = np.hypot(r, parameter)
+        plain = replace(part, softened=False)
+        # Beyond all near fields the far part is that of the kernel, in closed form for any ε.
+        own = 2.0 / s if part.order == 1 else -1.0 / s**3
+        return np.where(s > split.reach, own, values(plain, split, np.minimum(s, split.reach)))
     half = 0.5 * split.kmax * np.max(r, initial=0.0)
     if part.edge:
         k, weights = np.array([split.kmax]), np.array([split.kmax])

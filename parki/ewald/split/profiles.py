@@ -82,6 +82,11 @@ class Prolate:
         """Return Φs = Φ (1 − Φ''(0) k²/2) at the wave numbers `k`."""
         return self.phi(k) * (1.0 - 0.5 * self.curvature * np.square(k))
 
+    @property
+    def reach(self) -> float:
+        """Return a distance beyond which the near field is zero to rounding."""
+        return 1.5 * self.c / self.kmax
+
     def growth(self, kappa: float) -> float:
         """Return Φ(iκ)."""
         return _prolate_growth(self.c, float(kappa) * self.c / self.kmax)
@@ -107,6 +112,11 @@ class Gaussian:
     def phi_stokes(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return Φs = Φ (1 + k²/4ξ²), Hasimoto's factor, at the wave numbers `k`."""
         return self.phi(k) * (1.0 - 0.5 * self.curvature * np.square(k))
+
+    @property
+    def reach(self) -> float:
+        """Return a distance beyond which the near field is zero to rounding."""
+        return 7.0 / self.xi
 
     def growth(self, kappa: float) -> float:
         """Return Φ(iκ) = exp(κ²/4ξ²)."""
@@ -185,9 +195,11 @@ def phi_softened(split: Split, k: ArrayLike, epsilon: float) -> NDArray[np.float
 
         Φε(k) = Φs(k) − ε k ∫ Φs(k cosh θ) J₁(ε k sinh θ) / cosh³θ dθ
 
-    Near k = 0 it behaves as k⁴ ln k, as the kernel's own transform.
+    Near k = 0 it behaves as k⁴ ln k, as the kernel's own transform, which it is where ε is beyond all near fields.
     """
     k = np.asarray(k, np.float64)
+    if epsilon > split.reach:
+        return np.where(k <= split.kmax, softened(k**2, epsilon), 0.0)
     safe = np.where((k > 0) & (k < split.kmax), k, split.kmax)
     top = np.arccosh(split.kmax / safe)
     nodes, weights = roots_legendre(int(0.25 * epsilon * split.kmax) + 64)

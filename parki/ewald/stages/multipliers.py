@@ -268,23 +268,18 @@ def _scalars(
     k2 = kx**2 + ky**2 + kz**2
     inside = k2 <= p.kmax**2
     values = k2[inside]
-    phi = green.factor(p, values)
     flat = np.zeros(len(values), bool)  # modes without a periodic part
     if p.periodicity < 3:
         flat = np.logical_and.reduce([k == 0 for k in np.broadcast_arrays(kx, ky, kz)[: p.periodicity]] or [inside])[
             inside
         ]
-    if flat.any():
-        spectrum = np.empty_like(values)
-        spectrum[~flat] = green.whole(p, values[~flat])
-    else:
-        spectrum = green.whole(p, values)
+    spectrum, rest = np.zeros_like(values), values[~flat]
     if slope:
-        derivative = green.polynomial(np.polyder(green.profile(p)), 2 * values / p.kmax**2 - 1)
-        profile_part = 2 / p.kmax**2 * derivative * spectrum
-        spectrum = np.where(flat, 0.0, profile_part + phi * p.kernel.spectrum.slope(values, p.kernel.kappa))
+        derivative = green.polynomial(np.polyder(green.profile(p)), 2 * rest / p.kmax**2 - 1)
+        profile_part = 2 / p.kmax**2 * derivative * green.whole(p, rest)
+        spectrum[~flat] = profile_part + green.factor(p, rest) * p.kernel.spectrum.slope(rest, p.kernel.kappa)
     else:
-        spectrum *= phi
+        spectrum[~flat] = green.whole(p, rest) * green.factor(p, rest)
         if flat.any():
             spectrum[flat] = green.truncated(p, values[flat], c.length * p.h[2])
     scalars = np.zeros(k2.shape)
