@@ -2,7 +2,8 @@
 
 The multiplier of a mode is (w / (k² + kappa²)) Q(2 k²/kmax² - 1) dx dy dz, where Q is the profile of the split as a
 polynomial, highest power first, and dx, dy and dz are the factors of the window along the axes; it is 0 at k = 0 and
-beyond kmax.  SOFTENED takes for Q a Chebyshev series in 2 (k²/kmax²)^(1/4) - 1, last term first.  ROOT takes the square root that makes noise, share times what lies below it.
+beyond kmax.  SOFTENED takes for Q a Chebyshev series in 2 (k²/kmax²)^(1/4) - 1, last term first.  ROOT takes the
+square root that makes noise, share times what lies below it.
 """
 
 import pykokkos as pk

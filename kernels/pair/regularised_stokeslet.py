@@ -23,8 +23,8 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
     b: real = v * v * v
     a: real = (s2 + e2) * b
     if SCREENED:
-        b += far[1]
         a -= far[0] + r2 * far[1]
+        b += far[1]
     g: real = b * (dx * s[0] + dy * s[1] + dz * s[2])
     u[0] += a * s[0] + g * dx
     u[1] += a * s[1] + g * dy

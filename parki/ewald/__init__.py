@@ -2,10 +2,9 @@
 
 from parki.error import CancellationWarning, NetDensityWarning, PrecisionWarning
 from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
-from parki.ewald.blobs import regularised_stokeslet
 from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.spheres import rpy, rpy_rotation
+from parki.ewald.spheres import regularised_stokeslet, rpy, rpy_rotation
 from parki.ewald.stokes import rotlet, stokes_comb, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
 from parki.plan import Plan
 

@@ -126,9 +126,7 @@ def test_cut_fields_are_the_far_field_up_to_the_cut(periodicity, epsilon):
         exact = blobs.constant_modes(at, along, split.xi, box, periodicity, epsilon)[0]
     else:  # the trace of the tensor is twice the Laplacian
         at, axes = np.stack([r, 0 * r, 0 * r])[:, :, None], np.eye(3)
-        near, whole = (
-            sum(blobs.pairs(at, axes[:, [d]], xi, epsilon)[d] for d in range(3)) for xi in (split.xi, 0.0)
-        )
+        near, whole = (sum(blobs.pairs(at, axes[:, [d]], xi, epsilon)[d] for d in range(3)) for xi in (split.xi, 0.0))
         exact = 0.5 * (whole - near)
     np.testing.assert_allclose(found, exact, rtol=0, atol=2e-8 * np.abs(exact).max())
 

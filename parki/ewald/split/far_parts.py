@@ -104,8 +104,8 @@ def values(part: FarPart, split: Split, r: NDArray[np.float64], parameter: float
         s = np.hypot(r, parameter)
         plain = replace(part, softened=False)
         # Beyond all near fields the far part is that of the kernel, in closed form for any ε.
-        own = 2.0 / s if part.order == 1 else -1.0 / s**3
-        return np.where(s > split.reach, own, values(plain, split, np.minimum(s, split.reach)))
+        kernel = 2.0 / s if part.order == 1 else -1.0 / s**3
+        return np.where(s > split.reach, kernel, values(plain, split, np.minimum(s, split.reach)))
     half = 0.5 * split.kmax * np.max(r, initial=0.0)
     if part.edge:
         k, weights = np.array([split.kmax]), np.array([split.kmax])

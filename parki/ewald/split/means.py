@@ -14,18 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import k0, roots_legendre
 
 from parki.ewald.split import far_parts
-from parki.ewald.split.far_parts import (
-    D_SOFTENED,
-    D_SPHERES,
-    E_SOFTENED,
-    E_SPHERES,
-    H_SPHERES,
-    K_SPHERES,
-    D,
-    E,
-    F,
-    Y,
-)
+from parki.ewald.split.far_parts import D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES, D, E, F, Y
 from parki.ewald.split.profiles import Split
 from parki.ewald.split.softened import softened_field
 
@@ -158,7 +147,7 @@ def near_softened(split: Split, rc: float, epsilon: float) -> float:
     nodes, weights = roots_legendre(64)
     top = 0.5 * math.asinh(rc / epsilon)
     r, s = epsilon * np.sinh(top * (nodes + 1.0)), epsilon * np.cosh(top * (nodes + 1.0))
-    d, e = (far_parts.values(part, split, r, epsilon) for part in (D_SOFTENED, E_SOFTENED))
+    d, e = (far_parts.values(part, split, r, epsilon) for part in (far_parts.D_SOFTENED, far_parts.E_SOFTENED))
     mean = 2 / s - d + r**2 / 3 * (-2 / s**3 - 2 * e)
     return float(4 * np.pi * top * np.sum(weights * s * r**2 * mean))
 

@@ -76,7 +76,7 @@ class SoftenedField:
 
         In two and three free directions the integral is then zero, so that no field is left beyond the cut.
         """
-        r, values, weights = self._nodes
+        _, values, weights = self._nodes
         if self.periodicity < 2:
             return float(weights @ values / weights.sum())
         return float(self._kernel(np.array([self.radius]))[0])
@@ -140,11 +140,11 @@ class SoftenedField:
             return 1.5 * self._part(D, s) + r**2 * self._part(E, s)
         if self.periodicity == 1:
             reach = np.sqrt(rc**2 - s**2)
-            along = np.hypot(s[:, None], reach[:, None] * nodes)
-            line = (self._part(D, along) + r[:, None] ** 2 * self._part(E, along)) @ weights
+            distance = np.hypot(s[:, None], reach[:, None] * nodes)
+            line = (self._part(D, distance) + r[:, None] ** 2 * self._part(E, distance)) @ weights
             return -2 - 4 * np.log(rc + reach) - 2 * r**2 / (rc**2 + rc * reach) + 2 * reach * line
-        beyond = s[:, None] + (rc - s)[:, None] * nodes
-        biharmonic = rc - (rc - s) * ((0.5 * beyond * self._part(D, beyond)) @ weights)
+        outer = s[:, None] + (rc - s)[:, None] * nodes
+        biharmonic = rc - (rc - s) * ((0.5 * outer * self._part(D, outer)) @ weights)
         return -2 * np.pi * (biharmonic + 0.5 * r**2 * self._part(D, s))
 
     def _part(self, part: FarPart, s: Values) -> Values:

@@ -101,8 +101,8 @@ def scaled(p: Parameters) -> Parameters:
     if dimensions is not None:
         values = zip(kernel.parameters, dimensions.parameters, strict=True)
         lengths = (value * (RC / p.rc) ** power for value, power in values)
-        most = RC / 4 if kernel.spectrum.softened else STEEPEST  # wider blobs have no near field
-        kernel = replace(kernel, parameters=tuple(min(max(value, 1 / STEEPEST), most) for value in lengths))
+        limit = RC / 4 if kernel.spectrum.softened else STEEPEST  # wider blobs have no near field
+        kernel = replace(kernel, parameters=tuple(min(max(value, 1 / STEEPEST), limit) for value in lengths))
     skew = p.skew and (p.skew[0] / p.box[1], p.skew[1] / p.box[2], p.skew[2] / p.box[2])
     spacing = min(h * edge / side for h, edge, side in zip(p.h, params.edges(p.box, p.skew), p.box, strict=True))
     sides = params.edges((1.0,) * 3, skew)
