@@ -21,11 +21,11 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
     s2: real = r2 + e2
     v: real = pk.rsqrt(s2)
     b: real = v * v * v
-    a: real = (s2 + e2) * b
+    c: real = (s2 + e2) * b
     if SCREENED:
-        a -= far[0] + r2 * far[1]
+        c -= far[0] + r2 * far[1]
         b += far[1]
     g: real = b * (dx * s[0] + dy * s[1] + dz * s[2])
-    u[0] += a * s[0] + g * dx
-    u[1] += a * s[1] + g * dy
-    u[2] += a * s[2] + g * dz
+    u[0] += c * s[0] + g * dx
+    u[1] += c * s[1] + g * dy
+    u[2] += c * s[2] + g * dz
