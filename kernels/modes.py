@@ -2,7 +2,8 @@
 
 The multiplier of a mode is (w / (k² + kappa²)) Q(2 k²/kmax² - 1) dx dy dz, where Q is the profile of the split as a
 polynomial, highest power first, and dx, dy and dz are the factors of the window along the axes; it is 0 at k = 0 and
-beyond kmax.  ROOT takes the square root that makes noise, share times what lies below it.
+beyond kmax.  SOFTENED takes for Q a Chebyshev series in 2 (k²/kmax²)^(1/4) - 1, last term first.  ROOT takes the
+square root that makes noise, share times what lies below it.
 """
 
 import pykokkos as pk
@@ -11,6 +12,7 @@ real = pk.double
 SINGLE = False  # planes are single lines: ky[m]
 SKEW = False  # a triclinic cell: the wave vector is (kx + s01 ky + s02 kz, ky + s12 kz, kz)
 ROOT = False
+SOFTENED = False
 
 
 @pk.workunit
@@ -43,8 +45,17 @@ def plane_multipliers(
         if has_part:
             at: pk.double = 2.0 * k2 / number[2] - 1.0
             q: pk.double = power[0]
-            for d in range(1, terms):
-                q = q * at + power[d]
+            if SOFTENED:
+                at = 2.0 * pk.sqrt(pk.sqrt(k2 / number[2])) - 1.0
+                before: pk.double = 0.0
+                for d in range(1, terms):
+                    next_sum: pk.double = 2.0 * at * q - before + power[d]
+                    before = q
+                    q = next_sum
+                q -= at * before
+            else:
+                for d in range(1, terms):
+                    q = q * at + power[d]
             v = weight * dz[j] * q / (k2 + number[1])
             if ROOT:
                 if v < 0.0:

@@ -13,7 +13,7 @@ KernelName = Literal[
 ]  # fmt: skip
 EwaldKernelName = Literal[
     "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
-    "stokes_grad", "yukawa", "rotlet", "rpy", "rpy_rotation",
+    "stokes_grad", "yukawa", "rotlet", "regularised_stokeslet", "rpy", "rpy_rotation",
 ]  # fmt: skip
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import parki
+from parki.ewald.kernels import PARAMETERS
 from parki.pairs import PAIRS
 
 PAGE = Path(__file__).parent.parent / "docs" / "guide" / "choosing.md"
@@ -24,7 +25,7 @@ def kifmm(kernel, **given):
 
 
 def ewald(kernel, periodicity, parameters):
-    parameters = {name: value for name, value in parameters.items() if name in ("kappa", "radius")}
+    parameters = {name: value for name, value in parameters.items() if name in PARAMETERS}
     return parki.ewald.plan(kernel, NOWHERE, NOWHERE, box=(1, 1, 1), periodicity=periodicity, **parameters)
 
 

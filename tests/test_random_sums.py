@@ -89,7 +89,9 @@ def test_ewald(seed):
     dens, normals = strengths(kernel, n, rng)
     if kind == "sites":
         dens -= dens.mean(axis=1, keepdims=True)
-    kappa = {"kappa": float(10 ** rng.uniform(-1, 1) / box.max())} if kernel.names else {}
+    value = float(10 ** rng.uniform(-1, 1))
+    value = value / box.max() if kernel.names == ("kappa",) else 0.02 * value * box.min()  # a length, at most a fifth
+    given_parameters = dict.fromkeys(kernel.names, value)
     # Rounded to the type of the points, whose rounding is not an error of the sum.
     x = (cell.T @ c).astype(dtype).astype(float)
     given = [a if a is None else a.astype(dtype).astype(float) for a in (dens, normals)]
@@ -98,15 +100,19 @@ def test_ewald(seed):
         return v if v is None else np.concatenate([turn @ part for part in np.split(v, len(v) // 3)])
 
     vectors = [v if kernel.dens == 1 else turned(v) for v in given[:1]] + [turned(given[1])]
+    mirror = np.linalg.det(turn) if name in ("rotlet", "rpy_rotation") else 1.0  # of torques and angular velocities
+    vectors[0] = np.concatenate([vectors[0][:3], mirror * vectors[0][3:]]) if name == "rpy_rotation" else vectors[0]
     exact = sums.periodic(
         name, turn @ x, turn @ x, vectors[0] if kernel.dens > 1 else vectors[0][0], vectors[1], box=box,
-        periodicity=count, skew=skew, **kappa,
+        periodicity=count, skew=skew, **given_parameters,
     )  # fmt: skip
     exact = np.atleast_2d(exact)
     if len(exact) == 9:
         exact = np.kron(turn.T, turn.T) @ exact
+    elif len(exact) == 6:
+        exact = np.concatenate([turn.T @ exact[:3], mirror * turn.T @ exact[3:]])
     elif len(exact) == 3:
-        exact = turn.T @ exact
+        exact = mirror * turn.T @ exact
     if not count:  # no unit of length in free space either
         assert np.isfinite(exact).all()
 
@@ -121,7 +127,7 @@ def test_ewald(seed):
     y = np.ldexp(x.astype(dtype), k)
     d = np.ldexp(given[0].astype(dtype), into[:, None]).astype(dtype)
     more = [] if normals is None else [given[1].astype(dtype)]
-    more_options = {"kappa": math.ldexp(kappa["kappa"], -k)} if kappa else {}
+    more_options = {n: math.ldexp(value, k * law.parameters[0]) for n in kernel.names}
     box_ = np.ldexp(cell, k) if any(skew) or (cell != np.diag(np.diag(cell))).any() else np.ldexp(np.diag(cell), k)
     if count < 3:
         assert (x[count:] >= 0).all()

@@ -28,32 +28,33 @@ from parki.spheres import calls as spheres
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
     options: EwaldOptions | None = None, *, kappa: float | None = None, radius: Radius | None = None,
-    gradient: Literal[False, "only"] = False, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    epsilon: float | None = None, gradient: Literal[False, "only"] = False, exclude: Excluded = None,
+    **keywords: Unpack[EwaldReported],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: Radius | None = None, gradient: Literal[False, "only"] = False,
-    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    kappa: float | None = None, radius: Radius | None = None, epsilon: float | None = None,
+    gradient: Literal[False, "only"] = False, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
     options: EwaldOptions | None = None, *, kappa: float | None = None, radius: Radius | None = None,
-    gradient: Literal[True], exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+    epsilon: float | None = None, gradient: Literal[True], exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: Radius | None = None, gradient: Gradient, exclude: Excluded = None,
-    **keywords: Unpack[EwaldReported],
+    kappa: float | None = None, radius: Radius | None = None, epsilon: float | None = None, gradient: Gradient,
+    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @renamed(trg="targets", src="sources")
 @shows(EwaldOptions, first=MAIN)
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: Radius | None = None, gradient: Gradient = False, exclude: Excluded = None,
-    **keywords: Any,
+    kappa: float | None = None, radius: Radius | None = None, epsilon: float | None = None, gradient: Gradient = False,
+    exclude: Excluded = None, **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
 
@@ -64,8 +65,8 @@ def plan(
     ----------
     kernel : str or Kernel
         ``"laplace"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``, ``"stokes_comb"``,
-        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, ``"rotlet"``, ``"rpy"``,
-        ``"rpy_rotation"``, or a kernel of your own (`parki.ewald.Kernel`).
+        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, ``"rotlet"``,
+        ``"regularised_stokeslet"``, ``"rpy"``, ``"rpy_rotation"``, or a kernel of your own (`parki.ewald.Kernel`).
     targets, sources : array (3, Nt), (3, Ns)
         Points, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.  They are wrapped along periodic
         directions, and lie in ``[0, side]`` along free ones.
@@ -76,6 +77,8 @@ def plan(
     radius : float or array (N,), or a tuple of two arrays, optional
         Radius of the spheres of ``"rpy"`` and ``"rpy_rotation"``, in the points' unit of length; for ``"rpy"`` also one
         for each sphere, as in `rpy`.
+    epsilon : float, optional
+        Width ε of the blobs of ``"regularised_stokeslet"``, in the points' unit of length.
     gradient : False, True or "only", default False
         With True, sum ``"laplace"`` or ``"yukawa"`` and its gradient in one pass; with ``"only"`` the gradient alone,
         also of ``"stokes_sl"``.
@@ -120,7 +123,8 @@ def plan(
     with _together(options, keywords, "parki.ewald.plan"):
         points = {"targets": targets, "sources": sources}
         call_options = EwaldOptions.resolve(options, points, (*kernels.PARAMETERS, "gradient"), **keywords)
-        kernel, parameters, radii = spheres.of_call(kernel, kernels.FAXEN, {"kappa": kappa, "radius": radius})
+        parameters = {"kappa": kappa, "radius": radius, "epsilon": epsilon}
+        kernel, parameters, radii = spheres.of_call(kernel, kernels.FAXEN, parameters)
         method = Ewald(kernels.gradient(kernels.find(kernel, **parameters), gradient), call_options, gradient=gradient)
         method = spheres.over(method, radii, exclude)
     return make(over(method), targets, sources, exclude)

@@ -1,5 +1,6 @@
 """Checks of points, boxes, precisions and densities of Ewald sums."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +91,10 @@ def place(options: EwaldOptions, kernel: Kernel, names: tuple[str, ...], trg: Ar
         limit = STEEPEST / place.outer(side)
         raise ValueError(f"kappa is {kernel.kappa:g}; expected at most {limit:g}, {STEEPEST:g} over the longest side.")
     _check_separation(kernel, options, place)
+    widest = 0.5 * place.outer(min(place.box[: place.periodicity], default=math.inf))
+    if kernel.spectrum.softened and kernel.parameter() > widest * (1 + 1e-12):
+        name, value = kernel.names[0], kernel.parameter()
+        raise ValueError(f"{name} is {value:g}; expected at most {widest:g}, half of the shortest periodic side.")
     return place
 
 

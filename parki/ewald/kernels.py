@@ -8,7 +8,9 @@ from parki.checks import check_choice
 from parki.ewald.kernel import Kernel, Net
 from parki.ewald.split import layers, means, profiles, spectra
 from parki.ewald.split.far_parts import (
+    D_SOFTENED,
     D_SPHERES,
+    E_SOFTENED,
     E_SPHERES,
     H_SPHERES,
     H_STOKES,
@@ -72,6 +74,10 @@ STOKES_GRAD = _kernel(
 ROTLET = _kernel(
     "rotlet", (H,), "multiplier/curl", 3, (layers.LAPLACE_GRAD,), near=1.4, common=0.9,
 )  # fmt: skip
+REGULARISED_STOKESLET = _kernel(
+    "regularised_stokeslet", (D_SOFTENED, E_SOFTENED), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.SOFTENED,
+    mean=means.softened, net=FORCE, crystal=EVEN_CRYSTAL, near=2.0, common=0.84,
+)  # fmt: skip
 RPY = _kernel(
     "rpy", (D_SPHERES, E_SPHERES), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.SPHERES, mean=means.spheres,
     net=FORCE, crystal=EVEN_CRYSTAL, near=2.3, common=0.84,
@@ -109,11 +115,11 @@ KERNELS = {
     kernel.name: kernel
     for kernel in (
         LAPLACE, LAPLACE_GRAD, LAPLACE_DIPOLE, STOKES_SL, STOKES_DL, STOKES_COMB, STOKES_PRESSURE, STOKES_GRAD, YUKAWA,
-        ROTLET, RPY, RPY_ROTATION,
+        ROTLET, REGULARISED_STOKESLET, RPY, RPY_ROTATION,
     )
 }  # fmt: skip
 
-PARAMETERS = ("kappa", "radius")  # of kernels by name
+PARAMETERS = ("kappa", "radius", "epsilon")  # of kernels by name
 
 
 def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:

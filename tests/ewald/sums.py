@@ -16,6 +16,7 @@ from scipy.special import erf, erfc, exp1
 from threadpoolctl import threadpool_limits
 
 from tests import rotation
+from tests.ewald import blobs
 
 REACH = 6.6  # reach of near fields in 1/ξ, of modes in 2ξ: exp(−REACH²) is below 1e-18
 DECAY = 42.0  # gap to images along free directions, in decay lengths: exp(−DECAY) is below rounding
@@ -24,6 +25,7 @@ SCREENED = ("yukawa", "yukawa_grad")
 HARMONIC = ("laplace", "laplace_grad", "laplace_dipole", "stokes_pressure", "rotlet", "curvature")
 #: Parameters for tests that need some.
 PARAMETERS = {"yukawa": {"kappa": 2.0}, "rpy": {"radius": 0.06}, "rpy_rotation": {"radius": 0.06}}
+PARAMETERS |= {"regularised_stokeslet": {"epsilon": 0.05}}
 #: Numbers of components of the results; 3 for others.
 RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9, "rpy_rotation": 6}
 
@@ -32,7 +34,7 @@ RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, 
 @threadpool_limits.wrap(limits=1, user_api="blas")
 def periodic(
     kernel, trg, src, dens, normals=None, box=(1.0, 1.0, 1.0), periodicity=3, xi=None, kappa=None,
-    skew=(0.0, 0.0, 0.0), radius=None,
+    skew=(0.0, 0.0, 0.0), radius=None, epsilon=None,
 ):  # fmt: skip
     """Return u, (Nt,) or (components, Nt); the result does not depend on `xi`.
 
@@ -45,6 +47,7 @@ def periodic(
     s = s.reshape(-1, y.shape[1])
     n = None if normals is None else np.asarray(normals, np.float64)
     box = np.asarray(box, np.float64)
+    kappa = epsilon if kernel == "regularised_stokeslet" else kappa
     last = box, periodicity, xi, kappa, skew
     if kernel.endswith("_and_grad"):
         parts = [kernel.removesuffix("_and_grad"), kernel.replace("_and_grad", "_grad")]
@@ -66,7 +69,7 @@ def periodic(
     if periodicity == 3 and kernel == "laplace":
         u -= np.pi / (xi**2 * np.prod(box)) * s.sum()
     if periodicity in (1, 2) and kernel not in SCREENED:
-        u += constant_modes(kernel, x, y, s, n, box, periodicity, xi)
+        u += constant_modes(kernel, x, y, s, n, box, periodicity, xi, kappa)
     return u[0] if len(u) == 1 else u
 
 
@@ -97,6 +100,8 @@ def near(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
 
 def pairs(kernel, r, s, n, xi, tiny, kappa):
     """Sum the near kernels over the sources; r (3, Nt, Ns)."""
+    if kernel == "regularised_stokeslet":
+        return blobs.pairs(r, s, xi, kappa)
     tau = np.sum(r * r, axis=0)
     same = tau <= tiny**2
     tau = np.where(same, 1.0, tau)
@@ -250,6 +255,8 @@ def far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
 def modes(kernel, rho, k, kk, weight, xi, kappa):
     """Multiply the modes ρ of one plane by the multipliers of a kernel."""
     c = kk / (4 * xi**2)
+    if kernel == "regularised_stokeslet":
+        return blobs.modes(rho, k, kk, weight, xi, kappa, REACH)
     if kernel in SCREENED:
         v = 4 * np.pi * weight * np.exp(-c - (kappa / (2 * xi)) ** 2) / (kk + kappa**2) * rho
         return v if kernel == "yukawa" else 1j * k * v
@@ -277,10 +284,12 @@ def modes(kernel, rho, k, kk, weight, xi, kappa):
 # Modes that are constant in all periodic directions
 
 
-def constant_modes(kernel, x, y, s, n, box, periodicity, xi):
+def constant_modes(kernel, x, y, s, n, box, periodicity, xi, kappa):
     """Return the far field of lines or planes of sources."""
     r = x[:, :, None] - y[:, None, :]
     r[:periodicity] = 0.0
+    if kernel == "regularised_stokeslet":
+        return blobs.constant_modes(r, s, xi, box, periodicity, kappa)
     value, slope, lap, grad = (plane if periodicity == 2 else line)(r, xi, box)
     if kernel in HARMONIC:
         curvature = (plane_curvature if periodicity == 2 else line_curvature)(r, xi, box)

@@ -23,6 +23,7 @@ NET = {
     "stokes_sl": "total force is 40, 40, 40: a mean pressure gradient",
     "stokes_comb": "total force is 40, 40, 40: a mean pressure gradient",
     "stokes_grad": "total force is 40, 40, 40: a mean pressure gradient",
+    "regularised_stokeslet": "total force is 40, 40, 40: a mean pressure gradient",
     "rpy": "total force is 40, 40, 40: a mean pressure gradient",
     "rpy_rotation": "total force is 40, 40, 40: a mean pressure gradient",
 }

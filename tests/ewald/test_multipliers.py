@@ -129,9 +129,8 @@ def test_near_and_far_fields_add_up(caller, rng, name, split, c, xi):
         if kernel.spectrum.screened:  # the sum over modes here includes k = 0
             constants -= 4 * np.pi / KAPPA**2 / profile.growth(KAPPA)
         u[: kernel.fields] += (constants * s[: kernel.fields].sum(axis=1))[:, None]
-    exact = sums.periodic(name, x, x, s, normals, kappa=KAPPA, radius=sums.PARAMETERS["rpy"]["radius"]).reshape(
-        kernel.result, n
-    )
+    given = {"kappa": KAPPA} | sums.PARAMETERS.get(name, {})
+    exact = sums.periodic(name, x, x, s, normals, **given).reshape(kernel.result, n)
     levels = [layer.truncation(split, c, xi * rc) * layer.units(rc, 1.0, n, True)[0] for layer in kernel.layers]
     error = np.sqrt(np.sum((u - exact) ** 2) / np.sum(exact**2))
     growth = float(kernel.growth(-(profiles.rate(split, c, rc, xi * rc) ** 2)))

@@ -92,12 +92,17 @@ def draw(seed):
 
 
 def parameters(kernel, sides, rng):
-    """Return κ between a few and a tenth of the inverse sides, or a radius of 1/300 to 1/8 of the shortest side."""
+    """Return κ between a few and a tenth of the inverse sides, or a length of 1/300 of the shortest side or more.
+
+    A radius is at most 1/8 of the side, the width of blobs a half.
+    """
     match kernel.names:
         case ("kappa",):
             return {"kappa": float(np.exp(rng.uniform(-2, 2)) / np.prod(sides) ** (1 / 3))}
         case ("radius",):
             return {"radius": float(np.exp(rng.uniform(np.log(1 / 300), np.log(1 / 8))) * min(sides))}
+        case ("epsilon",):
+            return {"epsilon": float(np.exp(rng.uniform(np.log(1 / 300), np.log(1 / 2))) * min(sides))}
     return {}
 
 

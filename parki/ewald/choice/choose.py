@@ -34,6 +34,9 @@ STEEP_SHARES = tuple(EASE * share for share in SHARES)
 #: tolerance.
 SINGLE = 2e-5
 
+#: Least factor of the tolerance for the smoothing of blobs: smaller sums cancel, of which calls can warn.
+LEAST_SMOOTHING = 1e-6
+
 NEIGHBOURS = 0.2  # ln of the ratio of two cutoffs, at most, that share their windows
 
 _LEAST_NODES, _MOST_NODES = 4, 20
@@ -139,6 +142,7 @@ def _goal(question: Question) -> float:
     factor = min(1.0, (few_targets / 300) ** (2 / 3 if question.kernel.steep else 1 / 3)) * min(1.0, n / 16) ** 3
     if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
         factor *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
+    factor *= _smoothing(question)
     goal = max(question.tolerance * factor, question.reach)
     if question.rc is not None:
         goal *= min(1.0, _longest(question.domain) / question.rc) ** 2
@@ -148,6 +152,20 @@ def _goal(question: Question) -> float:
         # Targets away from a nearly neutral cluster see little.
         goal *= 1.0 - 0.8 * max(0.0, -question.arrangement.regular)
     return goal
+
+
+def _smoothing(question: Question) -> float:
+    """Return the factor by which the width of blobs lowers a sum of forces without a mean, 1 for other kernels.
+
+    Forces have the least mode of the box, and those of a crystal may alternate along all axes.
+    """
+    spectrum, epsilon = question.kernel.spectrum, question.kernel.parameter()
+    if not spectrum.softened or spectrum.form is None:
+        return 1.0
+    sides, regular = np.array(question.box), max(0.0, question.arrangement.regular)
+    waves = (2 / sides.max()) ** 2, np.sum((max(1, question.n_sources) ** (1 / 3) / sides) ** 2)
+    box, crystal = spectrum.form(np.pi**2 * np.array(waves), epsilon)
+    return max(float(box ** (1.0 - regular) * crystal**regular), LEAST_SMOOTHING)
 
 
 def _shares(kernel: Kernel, regular: float) -> list[float]:

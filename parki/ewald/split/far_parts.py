@@ -15,6 +15,8 @@ the self term), τ = r² and r = target − source:
                     ω += (C + 2H) f × r + (P + 2H + 2τK) t + (Q − 2K) (r·t) r with H and K of their profile
     faxen           u += (w − D − τE) f + (w³ + E) (r·f) r + (2w³ − 8H − 8τK) g + (8K − 6w⁵) (r·g) r,
                     its Laplacian  (2w³ − 8H − 8τK) f + (8K − 6w⁵) (r·f) r with H and K of Φs
+    regularised_stokeslet
+                    u += (2/s − τ/s³ − D − τE) f + (1/s³ + E) (r·f) r with D and E of stokes_sl at s = √(τ + ε²)
     yukawa          u += (exp(−κr) w − Y) q           its gradient  −(exp(−κr) (w + κ) w² + 2Z) q r
 
     F = (2/π) ∫ Φ j₀(kr) dk            E = −(4/π) ∫ Φs k² j₂(kr)/(kr)² dk = D'(τ)
@@ -50,6 +52,8 @@ class FarPart:
         True to multiply the integrand by k²/(k² + κ²), where κ is the kernel's first parameter.
     edge
         True to take the integrand at kmax, times kmax, in place of the integral.
+    softened
+        True to take the function at √(r² + ε²), where ε is the kernel's first parameter.
     """
 
     order: int
@@ -58,6 +62,7 @@ class FarPart:
     profile: Profile = profiles.phi
     screened: bool = False
     edge: bool = False
+    softened: bool = False
 
 
 F = FarPart(0, 2 / np.pi)
@@ -68,6 +73,7 @@ H = FarPart(1, -1 / np.pi, 2)
 K = FarPart(2, 0.5 / np.pi, 4)
 H_STOKES, K_STOKES = (replace(part, profile=profiles.phi_stokes) for part in (H, K))
 D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES = (replace(part, profile=profiles.phi_spheres) for part in (D, E, H, K))
+D_SOFTENED, E_SOFTENED = replace(D, softened=True), replace(E, softened=True)
 Y = FarPart(0, 2 / np.pi, 0, profiles.phi_screened, screened=True)
 Z = FarPart(1, -1 / np.pi, 2, profiles.phi_screened, screened=True)
 
@@ -97,6 +103,12 @@ def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def values(part: FarPart, split: Split, r: NDArray[np.float64], parameter: float = 0.0) -> NDArray[np.float64]:
     """Return a far part at the radii `r` (N,) by Gauss–Legendre quadrature; `parameter` is the kernel's first one."""
+    if part.softened:
+        s = np.hypot(r, parameter)
+        plain = replace(part, softened=False)
+        # Beyond all near fields the far part is that of the kernel, in closed form for any ε.
+        kernel = 2.0 / s if part.order == 1 else -1.0 / s**3
+        return np.where(s > split.reach, kernel, values(plain, split, np.minimum(s, split.reach)))
     half = 0.5 * split.kmax * np.max(r, initial=0.0)
     if part.edge:
         k, weights = np.array([split.kmax]), np.array([split.kmax])

@@ -16,6 +16,7 @@ from scipy.special import k0, roots_legendre
 from parki.ewald.split import far_parts
 from parki.ewald.split.far_parts import D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES, D, E, F, Y
 from parki.ewald.split.profiles import Split
+from parki.ewald.split.softened import softened_field
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,21 @@ def rotating_spheres(place: Surroundings) -> NDArray[np.float64]:
     return np.concatenate([spheres(place), np.full(3, spin)])
 
 
+def softened(place: Surroundings) -> NDArray[np.float64]:
+    """Return the constants (3,) of the single layer of √(r² + ε²), where ε is the parameter."""
+    split, rc, epsilon, periodicity = place.split, place.rc, place.parameter, place.periodicity
+    match periodicity:
+        case 2:
+            return stokes(place)
+        case 3:
+            return np.full(3, -near_softened(split, rc, epsilon) / math.prod(place.box))
+    shift = softened_field(split, rc, epsilon, periodicity, place.radius).shift
+    if periodicity == 0:
+        return np.full(3, 2 * shift / 3)
+    shift += 4 * (math.log(place.radius) - place.logarithm)  # the logarithm of a line in the caller's unit
+    return np.array([1.0, 0.5, 0.5]) * shift / place.box[0]
+
+
 def screened(place: Surroundings) -> NDArray[np.float64]:
     """Return the constant (1,) of exp(−κr)/r."""
     if place.periodicity == 3:
@@ -129,6 +145,16 @@ def near_spheres(split: Split, rc: float, radius: float) -> float:
     d, e = (far_parts.values(part, split, r, radius) for part in (D_SPHERES, E_SPHERES))
     mean = a - d - r**2 * e + (b + e) * r**2 / 3
     return float(4 * np.pi * np.sum(weights * r**2 * mean))
+
+
+def near_softened(split: Split, rc: float, epsilon: float) -> float:
+    """Return ∫ K_near dV of a component of the single layer of √(r² + ε²) over the ball of `rc`, as `near_stokes`."""
+    nodes, weights = roots_legendre(64)
+    top = 0.5 * math.asinh(rc / epsilon)
+    r, s = epsilon * np.sinh(top * (nodes + 1.0)), epsilon * np.cosh(top * (nodes + 1.0))
+    d, e = (far_parts.values(part, split, r, epsilon) for part in (far_parts.D_SOFTENED, far_parts.E_SOFTENED))
+    mean = 2 / s - d + r**2 / 3 * (-2 / s**3 - 2 * e)
+    return float(4 * np.pi * top * np.sum(weights * s * r**2 * mean))
 
 
 def near_spin(split: Split, rc: float, radius: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh_tridiagonal
-from scipy.special import roots_legendre
+from scipy.special import j1, kn, roots_legendre
 
 from parki.ewald.split import series
 
@@ -82,6 +82,11 @@ class Prolate:
         """Return Φs = Φ (1 − Φ''(0) k²/2) at the wave numbers `k`."""
         return self.phi(k) * (1.0 - 0.5 * self.curvature * np.square(k))
 
+    @property
+    def reach(self) -> float:
+        """Return a distance beyond which the near field is zero to rounding."""
+        return 1.5 * self.c / self.kmax
+
     def growth(self, kappa: float) -> float:
         """Return Φ(iκ)."""
         return _prolate_growth(self.c, float(kappa) * self.c / self.kmax)
@@ -107,6 +112,11 @@ class Gaussian:
     def phi_stokes(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return Φs = Φ (1 + k²/4ξ²), Hasimoto's factor, at the wave numbers `k`."""
         return self.phi(k) * (1.0 - 0.5 * self.curvature * np.square(k))
+
+    @property
+    def reach(self) -> float:
+        """Return a distance beyond which the near field is zero to rounding."""
+        return 7.0 / self.xi
 
     def growth(self, kappa: float) -> float:
         """Return Φ(iκ) = exp(κ²/4ξ²)."""
@@ -175,3 +185,31 @@ def phi_spheres(split: Split, k: ArrayLike, radius: float) -> NDArray[np.float64
 def phi_screened(split: Split, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:
     """Return Φ(k)/Φ(iκ), which multiplies the modes of kernels that fall off as exp(−κr)."""
     return split.phi(k) / split.growth(kappa)
+
+
+def phi_softened(split: Split, k: ArrayLike, epsilon: float) -> NDArray[np.float64]:
+    """Return the profile Φε of kernels that derive from √(r² + ε²).
+
+    The far part of r, a sum of waves sin(pr)/pr, is taken at √(r² + ε²), and the transform of such a wave, of p =
+    k cosh θ, ends at p:
+
+        Φε(k) = Φs(k) − ε k ∫ Φs(k cosh θ) J₁(ε k sinh θ) / cosh³θ dθ
+
+    Near k = 0 it behaves as k⁴ ln k, as the kernel's own transform, which it is where ε is beyond all near fields.
+    """
+    k = np.asarray(k, np.float64)
+    if epsilon > split.reach:
+        return np.where(k <= split.kmax, softened(k**2, epsilon), 0.0)
+    safe = np.where((k > 0) & (k < split.kmax), k, split.kmax)
+    top = np.arccosh(split.kmax / safe)
+    nodes, weights = roots_legendre(int(0.25 * epsilon * split.kmax) + 64)
+    theta = np.multiply.outer(top, 0.5 * (nodes + 1.0))
+    waves = split.phi_stokes(np.minimum(safe[..., None] * np.cosh(theta), split.kmax))
+    integrand = waves * j1(epsilon * safe[..., None] * np.sinh(theta)) / np.cosh(theta) ** 3
+    return split.phi_stokes(k) - epsilon * safe * 0.5 * top * (integrand @ weights)
+
+
+def softened(k2: ArrayLike, epsilon: float) -> NDArray[np.float64]:
+    """Return (εk)² K₂(εk)/2 for squares of wave numbers, the factor of the modes due to √(r² + ε²) in place of r."""
+    x2 = epsilon**2 * np.asarray(k2, np.float64)
+    return np.where(x2 > 0, 0.5 * x2 * kn(2, np.sqrt(np.where(x2 > 0, x2, 1.0))), 1.0)

@@ -48,6 +48,9 @@ class Spectrum:
         True if modes decay along free directions as (1 + κ|z|) exp(−κ|z|), False if as exp(−κ|z|).
     screened
         True if the kernel falls off as exp(−κr), with its first parameter as κ.
+    softened
+        True if the kernel is a function of √(r² + ε²), with its first parameter as ε.  Near k = 0 its profile behaves
+        as k⁴ ln k, and modes without a periodic part are those of `softened.SoftenedField`, not of `truncated`.
     """
 
     truncated: tuple[Callable[[Values, float, float], Values], ...]
@@ -58,6 +61,7 @@ class Spectrum:
     planar: int = 1
     growing: bool = False
     screened: bool = False
+    softened: bool = False
 
     @property
     def weight(self) -> float:
@@ -180,4 +184,5 @@ BIHARMONIC = Spectrum(
     (_biharmonic0, _biharmonic1, _biharmonic2), profile=profiles.phi_stokes, planar=2, growing=True
 )  # fmt: skip
 SPHERES = replace(BIHARMONIC, profile=profiles.phi_spheres, factor=profiles.spheres, form=_surfaces)
+SOFTENED = replace(BIHARMONIC, profile=profiles.phi_softened, form=profiles.softened, softened=True)
 YUKAWA = Spectrum((_yukawa0, _yukawa1, _yukawa2), _yukawa_slope, profiles.phi_screened, screened=True)

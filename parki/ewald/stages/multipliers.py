@@ -232,6 +232,7 @@ def tables(p: Parameters, c: Planes) -> tuple[dict[str, Handle], list[Step]]:
             f"d{name}": constant(f"window along {name}", d),
         }
     slots = {"SINGLE": isinstance(c, Columns), "SKEW": p.skew is not None, "ROOT": p.kernel.root}
+    slots |= {"SOFTENED": True} if spectrum.softened else {}
     unit = engine.kernel("modes", "plane_multipliers", real=p.far, **slots)
     args |= {"rows": shape[1], "columns": shape[2], "terms": len(power)}
     return waves | {"green": multipliers}, [Step("cnv", unit, shape[0] * shape[1], args)]
@@ -266,38 +267,24 @@ def _scalars(
         kx, ky = kx + s01 * ky + s02 * kz, ky + s12 * kz
     k2 = kx**2 + ky**2 + kz**2
     inside = k2 <= p.kmax**2
-    values, profile = k2[inside], green.profile(p)
-    t = 2 * values / p.kmax**2 - 1
-    phi = _polynomial(profile, t)
+    values = k2[inside]
     flat = np.zeros(len(values), bool)  # modes without a periodic part
     if p.periodicity < 3:
         flat = np.logical_and.reduce([k == 0 for k in np.broadcast_arrays(kx, ky, kz)[: p.periodicity]] or [inside])[
             inside
         ]
-    if flat.any():
-        spectrum = np.empty_like(values)
-        spectrum[~flat] = green.whole(p, values[~flat])
-    else:
-        spectrum = green.whole(p, values)
+    spectrum, rest = np.zeros_like(values), values[~flat]
     if slope:
-        profile_part = 2 / p.kmax**2 * _polynomial(np.polyder(profile), t) * spectrum
-        spectrum = np.where(flat, 0.0, profile_part + phi * p.kernel.spectrum.slope(values, p.kernel.kappa))
+        derivative = green.polynomial(np.polyder(green.profile(p)), 2 * rest / p.kmax**2 - 1)
+        profile_part = 2 / p.kmax**2 * derivative * green.whole(p, rest)
+        spectrum[~flat] = profile_part + green.factor(p, rest) * p.kernel.spectrum.slope(rest, p.kernel.kappa)
     else:
+        spectrum[~flat] = green.whole(p, rest) * green.factor(p, rest)
         if flat.any():
-            spectrum[flat] = green.truncated(p, values[flat], green.radius(p), c.length * p.h[2])
-        spectrum *= phi
+            spectrum[flat] = green.truncated(p, values[flat], c.length * p.h[2])
     scalars = np.zeros(k2.shape)
     scalars[inside] = p.kernel.scale * spectrum
     return scalars
-
-
-def _polynomial(powers: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a polynomial at t, highest power first: `numpy.polyval` in place."""
-    values = np.full_like(t, powers[0])
-    for power in powers[1:]:
-        values *= t
-        values += power
-    return values
 
 
 def reciprocal(p: Parameters) -> tuple[float, float, float]:

@@ -29,11 +29,11 @@ def sizes(p: Parameters) -> NDArray[np.float64]:
     """Return (4π/h) B of each axis (3,)."""
     nodes, weights = roots_legendre(96)
     t, half_weights = 0.5 * (nodes + 1.0), 0.5 * weights
-    profile, result = green.profile(p), []
+    result = []
     for h in p.h:
         k = p.kmax * t
         k2 = k[:, None] ** 2 + (p.kmax**2 - k[:, None] ** 2) * t  # across the axis at each k
-        modes = green.whole(p, k2) * np.polyval(profile, 2 * k2 / p.kmax**2 - 1)
+        modes = green.whole(p, k2) * green.factor(p, k2)
         integrals = 0.5 * (p.kmax**2 - k**2) * (modes @ half_weights)
         wave = 2 * math.pi / h
         base = window.transform(p.P, p.beta, k, h)

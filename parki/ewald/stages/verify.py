@@ -101,7 +101,8 @@ def scaled(p: Parameters) -> Parameters:
     if dimensions is not None:
         values = zip(kernel.parameters, dimensions.parameters, strict=True)
         lengths = (value * (RC / p.rc) ** power for value, power in values)
-        kernel = replace(kernel, parameters=tuple(min(max(value, 1 / STEEPEST), STEEPEST) for value in lengths))
+        limit = RC / 4 if kernel.spectrum.softened else STEEPEST  # wider blobs have no near field
+        kernel = replace(kernel, parameters=tuple(min(max(value, 1 / STEEPEST), limit) for value in lengths))
     skew = p.skew and (p.skew[0] / p.box[1], p.skew[1] / p.box[2], p.skew[2] / p.box[2])
     spacing = min(h * edge / side for h, edge, side in zip(p.h, params.edges(p.box, p.skew), p.box, strict=True))
     sides = params.edges((1.0,) * 3, skew)
@@ -175,7 +176,7 @@ def reference_far(p: Parameters, rhs: int = 1) -> Array:
     k2 = np.sum(k * k, axis=0)
     inside = k2 < p.kmax**2
     k, k2 = k[:, inside], k2[inside]
-    g = kernel.scale * green.whole(p, k2) * np.polyval(green.profile(p), 2 * k2 / p.kmax**2 - 1)
+    g = kernel.scale * green.whole(p, k2) * green.factor(p, k2)
     wave = np.exp(1j * k.T @ x)  # (modes, N)
     total = []
     for s in strengths(p, rhs):
