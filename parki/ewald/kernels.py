@@ -76,7 +76,7 @@ ROTLET = _kernel(
 )  # fmt: skip
 REGULARISED_STOKESLET = _kernel(
     "regularised_stokeslet", (D_SOFTENED, E_SOFTENED), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.SOFTENED,
-    mean=means.softened, net=FORCE, crystal=EVEN_CRYSTAL, near=2.0, common=0.84,
+    mean=means.softened, net=FORCE, crystal=EVEN_CRYSTAL, near=2.2, common=0.84,
 )  # fmt: skip
 RPY = _kernel(
     "rpy", (D_SPHERES, E_SPHERES), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.SPHERES, mean=means.spheres,
