@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,43 @@ from parki.method import Cell, Place
 from parki.spheres import mobility
 from parki.spheres.radii import Radii
 
+SKIN = 0.2  # reach of the list of pairs beyond the distance of close ones, over this distance
+Places = NDArray[np.float64]
+
+
+class Listed(NamedTuple):
+    """Pairs within a reach, of points on the host at the time of listing.
+
+    Attributes
+    ----------
+    target, source : array (pairs,)
+        Indices, ordered by target.
+    x, y : array (3, Nt), (3, Ns)
+        Places of targets and sources, one array if they are the same.
+    slack : float
+        Way that two points may come closer before other pairs are close.
+    """
+
+    target: NDArray[np.int64]
+    source: NDArray[np.int64]
+    x: Places
+    y: Places
+    slack: float
+
+    @classmethod
+    def of(cls, x: Places, y: Places, cell: Cell | None, distance: float) -> Self:
+        """Return the pairs up to `distance` apart, and some more where the cell allows it."""
+        sides, skew = (lattice.FREE, lattice.STRAIGHT) if cell is None else cell
+        reach = min((1 + SKIN) * distance, max(distance, 0.5 * lattice.shortest_height(sides, skew)))
+        matrix = neighbours.near_pairs(x, y, reach, sides, skew)
+        target = np.repeat(np.arange(len(matrix.indptr) - 1), np.diff(matrix.indptr))
+        return cls(target, matrix.indices, x, y, reach - distance)
+
+    def serves(self, x: Places, y: Places, place: Place) -> bool:
+        """Tell whether all close pairs of moved points are listed."""
+        ways = [np.max(_nearest(new - old, place)[0], initial=0.0) for new, old in ((x, self.x), (y, self.y))]
+        return sum(ways) <= self.slack
+
 
 @dataclass(frozen=True, eq=False)
 class ClosePairs:
@@ -24,35 +61,58 @@ class ClosePairs:
 
     Attributes
     ----------
+    listed : Listed
+    radii : Radii
+    largest : float
+        Radius, of which close pairs are closer than two.
     begin : array (Nt + 1,) of int32
     partner : array (pairs,) of int32
     mobility : array (5, pairs)
+        Zeros for pairs that are not close.
     space : Space
     """
 
+    listed: Listed
+    radii: Radii
+    largest: float
     begin: Array
     partner: Array
     mobility: Array
     space: Space
 
     @classmethod
-    def of(cls, place: Place, cell: Cell | None, radii: Radii, largest: float, dtype: Any, space: Space) -> ClosePairs:
-        """Return the pairs closer than two `largest` radii in the caller's unit, nearest images in a periodic cell."""
-        x, y = (arrays.to_host(a).astype(np.float64) for a in (place.targets, place.sources))
-        sides, skew = (lattice.FREE, lattice.STRAIGHT) if cell is None else cell
-        matrix = neighbours.near_pairs(x, y, 2 * largest, sides, skew)
-        target, source = np.repeat(np.arange(len(matrix.indptr) - 1), np.diff(matrix.indptr)), matrix.indices
-        r, a, b = matrix.data, radii.targets[target], radii.sources[source]
-        terms = zip(mobility.exact(r, a, b), mobility.flow(r, a, b, largest), strict=True)
-        coefficients = [pair - flow for pair, flow in terms]
-        n = _directions(x[:, target] - y[:, source], place)
-        xp = spaces.array_module(space)
-        rows = xp.asarray(np.concatenate([coefficients, n]).astype(dtype))
-        return cls(xp.asarray(matrix.indptr.astype(np.int32)), xp.asarray(source.astype(np.int32)), rows, space)
+    def of(
+        cls, place: Place, cell: Cell | None, radii: Radii, largest: float, dtype: Any, space: Space
+    ) -> ClosePairs:  # fmt: skip
+        """Return the close pairs of points in the caller's unit of length, nearest images in a periodic cell."""
+        x, y = _on_host(place)
+        listed, xp = Listed.of(x, y, cell, 2 * largest), spaces.array_module(space)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(listed.target, minlength=x.shape[1]))])
+        begin, partner = (xp.asarray(a.astype(np.int32)) for a in (starts, listed.source))
+        pairs = cls(listed, radii, largest, begin, partner, xp.empty((5, 0), dtype), space)
+        return pairs._at(x, y, place)
+
+    def moved(self, place: Place, cell: Cell | None) -> ClosePairs:
+        """Return the close pairs of moved points in the same cell; those listed before, as long as they suffice."""
+        x, y = _on_host(place)
+        if self.listed.serves(x, y, place):
+            return self._at(x, y, place)
+        return ClosePairs.of(place, cell, self.radii, self.largest, self.mobility.dtype, self.space)
+
+    def _at(self, x: Places, y: Places, place: Place) -> ClosePairs:
+        """Return the same pairs with the mobilities of their distances now."""
+        target, source = self.listed.target, self.listed.source
+        r, n = _nearest(x[:, target] - y[:, source], place)
+        a, b = self.radii.targets[target], self.radii.sources[source]
+        terms = zip(mobility.exact(r, a, b), mobility.flow(r, a, b, self.largest), strict=True)
+        close = r < 2 * self.largest
+        rows = np.concatenate([[np.where(close, pair - flow, 0.0) for pair, flow in terms], n])
+        xp = spaces.array_module(self.space)
+        return replace(self, mobility=xp.asarray(rows.astype(self.mobility.dtype)))
 
     @property
     def arrays(self) -> list[Array]:
-        """Return every array."""
+        """Return every array of the space."""
         return [self.begin, self.partner, self.mobility]
 
     def add(self, forces: Array, velocities: Array) -> None:
@@ -87,14 +147,23 @@ def cell_of(cell: Cell | None, power: int) -> Cell | None:
     return Cell(*([math.ldexp(v, -power) for v in lengths] for lengths in cell))
 
 
-def _directions(d: NDArray[np.float64], place: Place) -> NDArray[np.float64]:
-    """Return unit vectors along the nearest images of distances (3, pairs), in the caller's axes; 0 at distance 0."""
+def _on_host(place: Place) -> tuple[Places, Places]:
+    """Return targets and sources as float64 on the host, one array if they are the same."""
+    y = arrays.to_host(place.sources).astype(np.float64)
+    return y if place.targets is place.sources else arrays.to_host(place.targets).astype(np.float64), y
+
+
+def _nearest(d: Places, place: Place) -> tuple[NDArray[np.float64], Places]:
+    """Return lengths and unit vectors, in the caller's axes, of the nearest images of distances d (3, pairs).
+
+    The vector of the length 0 is 0.
+    """
     if place.vectors is not None:
         fractions = np.linalg.pinv(place.vectors).T @ d
         d = d - place.vectors.T @ np.rint(fractions)
     if place.frame is not None:
         d = place.frame.T @ d
-    largest = np.abs(d).max(axis=0, initial=0.0)
+    largest = np.abs(d).max(axis=0, initial=0.0)  # squares stay in range
     d = d / np.where(largest > 0, largest, 1.0)
     length = np.sqrt((d * d).sum(axis=0))
-    return d / np.where(length > 0, length, 1.0)
+    return largest * length, d / np.where(length > 0, length, 1.0)

@@ -137,7 +137,8 @@ class Spheres:
     def rearrange(self, problem: Any, parameters: Any, structure: SpheresStructure, times: PhaseTimes) -> None:
         """Move the points of the flow's sum, and list close pairs anew."""
         self.flow.rearrange(problem, parameters, structure.flow, times)
-        structure.close = self._close(problem.with_points(*structure.flow.originals()))
+        place = self.flow.outer(problem.with_points(*structure.flow.originals()))
+        structure.close = structure.close.moved(place, close.cell_of(problem.cell, problem.power))
 
     def _close(self, problem: Problem) -> ClosePairs:
         cell = close.cell_of(problem.cell, problem.power)

@@ -231,3 +231,18 @@ def test_pairs_that_are_left_out_are_refused(rng):
     for name in ("ewald", "direct"):
         with pytest.raises(NotImplementedError, match="exclude was given with one radius for each sphere"):
             METHODS[name](x, x, radius=[0.1] * 3, exclude=np.array([[0], [1]]), tolerance=1e-3)
+
+
+def test_lists_of_close_pairs_serve_small_moves(rng):
+    x, a, f = spheres(rng, 80, 0.1)
+    options = {"radius": a, "box": tuple(BOX), "tolerance": 1e-6}
+    plan = parki.ewald.plan("rpy", x, x, **options)
+    listed = plan.structure.close.listed
+    for step, is_kept in ((0.01, True), (0.5, False)):
+        turns = rng.standard_normal((3, 80))
+        y = x + step * turns / np.linalg.norm(turns, axis=0) + BOX[:, None]  # and into the next cell
+        plan.move(y)
+        assert (plan.structure.close.listed is listed) is is_kept
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", parki.ewald.NetDensityWarning)
+            np.testing.assert_allclose(plan(f), parki.ewald.plan("rpy", y, y, **options)(f), rtol=1e-9, atol=1e-9)
