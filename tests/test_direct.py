@@ -13,9 +13,10 @@ from tests.ewald.sums import RESULT
 #: Numbers of components of the densities.
 KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
 KERNELS |= {"stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6, "stokes_pressure": 3, "stokes_grad": 3}
-KERNELS |= {"rotlet": 3, "rpy": 3, "rpy_rotation": 6}
+KERNELS |= {"rotlet": 3, "regularised_stokeslet": 3, "rpy": 3, "rpy_rotation": 6}
 RADIUS = 0.3
 PARAMETERS = {"yukawa": {"kappa": 0.7}, "rpy": {"radius": RADIUS}, "rpy_rotation": {"radius": RADIUS}}
+PARAMETERS |= {"regularised_stokeslet": {"epsilon": RADIUS}}
 WITH_NORMALS = ("stokes_dl", "stokes_comb")
 
 
@@ -38,6 +39,9 @@ def formula(kernel, x, y, dens, normals=None):
         along = np.einsum("kmn,kn->mn", r, dens)
         u += np.einsum("ij,mn->ijm", np.eye(3), w**3 * along) - 3 * np.einsum("imn,jmn,mn->ijm", r, r, w**5 * along)
         return u.reshape(9, -1)
+    if kernel == "regularised_stokeslet":
+        b = (r2 + RADIUS**2) ** -1.5
+        return dens @ (b * (r2 + 2 * RADIUS**2)).T + np.einsum("cij,ij->ci", r, b * np.einsum("cij,cj->ij", r, dens))
     if kernel == "rotlet":
         return np.sum(np.cross(dens[:, None, :], r, axis=0) * w**3, axis=2)
     if kernel == "rpy_rotation":
@@ -122,6 +126,8 @@ def test_nothing_to_sum(kernel, rng):
     np.testing.assert_array_equal(direct_sum(kernel, x, y[:, :0], *(s[..., :0] for s in strengths), **rest), 0)
     one = [s[..., :1] for s in strengths]
     alone = 4 / (3 * RADIUS) * one[0] if kernel == "rpy" else 0  # a sphere moves by itself
+    if kernel == "regularised_stokeslet":
+        alone = 2 / RADIUS * one[0]
     if kernel == "rpy_rotation":
         alone = rotation.of_itself(one[0], RADIUS)
     np.testing.assert_allclose(direct_sum(kernel, y[:, :1], y[:, :1], *one, **rest), alone, rtol=1e-15)

@@ -49,8 +49,8 @@ class Radii:
 
     @property
     def largest(self) -> float:
-        """Return the largest radius."""
-        return float(max(self.targets.max(initial=0.0), self.sources.max(initial=0.0)))
+        """Return the largest radius, 1 without spheres."""
+        return float(max(self.targets.max(initial=0.0), self.sources.max(initial=0.0))) or 1.0
 
     def check(self, n_targets: int, n_sources: int, same: bool) -> None:
         """Raise ValueError unless there is a radius for each sphere."""

@@ -44,7 +44,7 @@ RADIAL = {
 # Numbers of a source and of a target; parameters follow a source's own numbers.
 VECTOR = {
     "laplace_grad": (1, 3), "dipole": (3, 1), "yukawa": (2, 1), "stokes_pressure": (3, 1), "stokes_grad": (3, 9),
-    "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "rpy_rotation": (7, 6),
+    "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "rpy_rotation": (7, 6), "faxen": (7, 6),
     "stresslet_tensor": (6, 3), "stokes_comb_tensor": (9, 3), "stokes_flow": (4, 4),
 }  # fmt: skip
 
@@ -102,6 +102,12 @@ def vector_sum(name, x, src):
             u, zero = np.where(length > 2 * a, beyond / length, within), 4 * f / (3 * a)
         case "rpy_rotation":
             u, zero = rotation.flow(r, s[:3, None], s[3:6, None], s[6]), rotation.of_itself(s[:6], s[6])[:, None]
+        case "faxen":  # the flow of forces and doublets, and its Laplacian, at distances of at least 2a
+            g, distance = s[3:6, None], np.where(same, 0.0, length)
+            wide = np.maximum(distance, 2 * s[6])
+            laplacian = 2 * f / wide**3 - 6 * rf * r / wide**5
+            flow = f / wide + rf * r / wide**3 + 2 * g / wide**3 - 6 * np.sum(r * g, axis=0) * r / wide**5
+            u = zero = np.concatenate([np.broadcast_to(a, r.shape) for a in (flow, laplacian)])
         case "stresslet_tensor":
             u = double_layer(r, length, s)
         case "stokes_flow":  # velocity and pressure of forces and point flows
