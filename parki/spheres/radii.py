@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from parki import arrays
 
+WITHOUT = 1e-9  # radius of no spheres, in the points' unit of length
+
 
 @dataclass(frozen=True, eq=False)
 class Radii:
@@ -49,8 +51,8 @@ class Radii:
 
     @property
     def largest(self) -> float:
-        """Return the largest radius, 1 without spheres."""
-        return float(max(self.targets.max(initial=0.0), self.sources.max(initial=0.0))) or 1.0
+        """Return the largest radius, a small one without spheres."""
+        return float(max(self.targets.max(initial=0.0), self.sources.max(initial=0.0))) or WITHOUT
 
     def check(self, n_targets: int, n_sources: int, same: bool) -> None:
         """Raise ValueError unless there is a radius for each sphere."""

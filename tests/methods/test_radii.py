@@ -226,6 +226,12 @@ def test_refusals(radius, message, rng):
         parki.ewald.plan("rpy", x, x, radius=radius, box=(1, 1, 1))
 
 
+def test_no_spheres():
+    x = np.empty((3, 0))
+    for name in ("ewald", "kifmm", "direct"):
+        assert METHODS[name](x, x, radius=np.empty(0), tolerance=1e-3)(x).shape == (3, 0)
+
+
 def test_pairs_that_are_left_out_are_refused(rng):
     x = rng.random((3, 3))
     for name in ("ewald", "direct"):
