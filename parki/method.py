@@ -5,6 +5,7 @@ A method is one small object: a kernel, the options of a caller, and a space.  A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -26,6 +27,10 @@ class Cell(NamedTuple):
 
     sides: Sequence[float]
     skew: Sequence[float] = (0.0, 0.0, 0.0)
+
+    def times(self, power: int) -> Cell:
+        """Return the cell with lengths times 2^power."""
+        return Cell(*([math.ldexp(length, power) for length in lengths] for lengths in self))
 
 
 class Place(NamedTuple):

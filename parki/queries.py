@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import numbers
 from collections.abc import Hashable, Mapping
 from threading import RLock
@@ -273,8 +272,7 @@ class Queries:
             x = y if problem.same else scaling.times(arrays.to_host(problem.targets), power)
             if problem.cell is None:
                 return neighbours.near_pairs(x, y, radius)
-            sides, skew = ([math.ldexp(v, power) for v in values] for values in problem.cell)
-            return neighbours.near_pairs(x, y, radius, sides, skew)
+            return neighbours.near_pairs(x, y, radius, *problem.cell.times(power))
 
     def __str__(self) -> str:
         kernel, *lines = self._facts().values()

@@ -51,8 +51,9 @@ class Listed(NamedTuple):
 
     def serves(self, x: Places, y: Places, place: Place) -> bool:
         """Tell whether all close pairs of moved points are listed."""
-        ways = [np.max(_nearest(new - old, place)[0], initial=0.0) for new, old in ((x, self.x), (y, self.y))]
-        return sum(ways) <= self.slack
+        moves = [y - self.y, *([] if x is y else [x - self.x])]
+        ways = [np.max(_nearest(d, place)[0], initial=0.0) for d in moves]
+        return ways[0] + ways[-1] <= self.slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,7 @@ def cell_of(cell: Cell | None, power: int) -> Cell | None:
     """Return a cell in the caller's unit of length; None without periodic directions."""
     if cell is None or all(map(math.isinf, cell.sides)):
         return None
-    return Cell(*([math.ldexp(v, -power) for v in lengths] for lengths in cell))
+    return cell.times(-power)
 
 
 def _on_host(place: Place) -> tuple[Places, Places]:

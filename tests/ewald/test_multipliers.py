@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from parki.ewald.kernels import KERNELS
+from parki.ewald.kernels import FAXEN, KERNELS
 from parki.ewald.split import layers, profiles, window
 from parki.ewald.split.means import Surroundings
 from tests.ewald import sums
 from tests.ewald.one_call import KAPPA, Caller, find
 
-FILES = {kernel.multiplier: kernel for kernel in KERNELS.values()}
+FILES = {kernel.multiplier: kernel for kernel in (*KERNELS.values(), FAXEN)}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,9 @@ def formula(file, k, g, v):
         case "spheres":
             u = formula("stokes", k, g, v[:3] + 0.5j * np.cross(k, v[3:], axis=0))
             return np.concatenate([u, 0.5j * np.cross(k, u, axis=0)])
+        case "faxen":
+            k2 = np.sum(k * k, axis=0)
+            return np.concatenate([formula("stokes", k, g, v[:3] - k2 * v[3:]), -k2 * formula("stokes", k, g, v[:3])])
         case "stokes_comb":
             return g * (v[:3] - k * along + 1j * k * v[3])
 
@@ -50,7 +53,13 @@ def test_the_mode_zero_is_finite(caller, file):
     kernel = FILES[file]
     w = caller.multiply(kernel, np.zeros((3, 1)), np.ones(1), np.ones((kernel.spread, 1), complex))
     assert np.isfinite(w).all()
-    passing = ("multiplier/scalar", "multiplier/stokes", "multiplier/stokes_comb", "multiplier/spheres")
+    passing = (
+        "multiplier/scalar",
+        "multiplier/stokes",
+        "multiplier/stokes_comb",
+        "multiplier/spheres",
+        "multiplier/faxen",
+    )
     assert (w[0, 0] == 1) == (file in passing)
 
 
