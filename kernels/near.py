@@ -244,6 +244,24 @@ def add_source(
 
 
 @pk.function
+def add_listed(
+    x: real, y: real, z: real, src: pk.View2D[real], e: int, coef: pk.View1D[real], rc2: real, scale: real, tiny: real,
+    acc: List[real],
+) -> None:  # fmt: skip
+    """Add source e of a list to acc, without strength if it is not closer than rc; scale = 2 / rc2."""
+    dx, dy, dz, r2 = separation(x, y, z, src, e)
+    far: List[real] = [0.0] * NF
+    w: real = root_and_far_parts(r2, coef, scale, tiny, far)
+    for r in range(RHS):
+        s: List[real] = [0.0] * NS
+        strengths(src, e, r, s)
+        for k in range(NS):
+            if r2 >= rc2:
+                s[k] = 0.0
+        add_pair(r, dx, dy, dz, r2, w, far, s, acc)
+
+
+@pk.function
 def add_staged(
     x: real, y: real, z: real, tile: pk.ScratchView1D[real], j: int, coef: pk.View1D[real], rc2: real, scale: real,
     tiny: real, acc: List[real],

@@ -11,43 +11,12 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.near import (
-    RHS,
-    SUMS,
-    all_columns,
-    constants,
-    images_along_z,
-    nth_run,
-    root_and_far_parts,
-    separation,
-    strengths,
-)
-from parki.kernels.pair.laplace import NF, NS, NU, pair
+from parki.kernels.near import SUMS, add_listed, all_columns, constants, images_along_z, nth_run
 
 real = pk.double
 RUNS = 256  # runs that fit in scratch
 CAP = 2048  # sources that fit in scratch
 PIECE = 256  # sources of a run that are tested at once
-
-
-@pk.function
-def add_listed(
-    x: real, y: real, z: real, src: pk.View2D[real], e: int, coef: pk.View1D[real], rc2: real, scale: real, tiny: real,
-    acc: List[real],
-) -> None:  # fmt: skip
-    """Add source e of a list to acc if it is closer than rc, as nearly all of the list are; scale = 2 / rc2."""
-    dx, dy, dz, r2 = separation(x, y, z, src, e)
-    far: List[real] = [0.0] * NF
-    w: real = root_and_far_parts(r2, coef, scale, tiny, far)
-    for r in range(RHS):
-        s: List[real] = [0.0] * NS
-        strengths(src, e, r, s)
-        v: List[real] = [0.0] * NU
-        pair(dx, dy, dz, r2, w, far, s, v)
-        for k in range(NU):
-            in_reach: bool = r2 < rc2
-            if in_reach:
-                acc[r * NU + k] += v[k]
 
 
 @pk.workunit(

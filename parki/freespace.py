@@ -24,16 +24,6 @@ from parki.prediction import Prediction
 from parki.scaling import Powers
 from parki.timing import PhaseTimes
 
-#: Least relative errors of a sum for which hints apply: roots may err by 1.5e-13, exponentials by 2.6e-12, 1.6e-9
-#: and 4.3e-7 (in single precision 5.5e-7).
-SHORT = ((1e-9, "short_rsqrt"), (1e-9, "short_exp"), (1e-8, "shorter_exp"), (3e-6, "shortest_exp"))
-
-
-def short(error: float) -> tuple[str, ...]:
-    """Return hints for roots and exponentials of a sum with this relative error (`parki.engine.kernel`)."""
-    return tuple(hint for threshold, hint in SHORT if error >= threshold)
-
-
 REPORTS = ("return_walltime", "return_params", "return_error")  # flags of the calls that use a plan once
 
 

@@ -34,12 +34,16 @@ GPU_HINTS = {
 }
 HINTS = {
     "finite_rsqrt": ("-DPK_RSQRT_FINITE",),
+    "ordinary_rsqrt": ("-DPK_RSQRT_ORDINARY",),
     "short_rsqrt": ("-DPK_RSQRT_SHORT",),
+    "shorter_rsqrt": ("-DPK_RSQRT_SHORTER",),
+    "shortest_rsqrt": ("-DPK_RSQRT_SHORTEST",),
     "rounded_exp": ("-DPK_EXP_ROUNDED",),
     "short_exp": ("-DPK_EXP_SHORT",),
     "shorter_exp": ("-DPK_EXP_SHORTER",),
     "shortest_exp": ("-DPK_EXP_SHORTEST",),
     "long_blocks": ("-fschedule-insns",),
+    "open_lists": ("-DPK_OPEN_LISTS",),
 }
 JAM = {f"jam_{turns}": turns for turns in range(2, 9)}  # turns of loops at once, by hint
 RESIDENT = "resident_512"
@@ -248,11 +252,15 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     workunit : str
         Name of the ``@pk.workunit`` in it.
     hints : iterable of str, optional
-        Facts that make the workunit faster; GPUs ignore ``"short_rsqrt"`` and ``"long_blocks"``.
+        Facts that make the workunit faster; of roots GPUs know ``"finite_rsqrt"`` alone, and they ignore
+        ``"long_blocks"`` and ``"open_lists"``.
 
         - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN, or on GPUs
           any number, also of subnormal numbers.
+        - ``"ordinary_rsqrt"``: nor are its values of numbers that are not between 1e-36 and 1e36: they may be anything.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
+        - ``"shorter_rsqrt"``: likewise 1.5e-10.
+        - ``"shortest_rsqrt"``: likewise 2.1e-7, also in single precision.
         - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
           rounded: an error of ``|x|/2`` more units in the last place of e^x is allowed.  On GPUs they are at most 708
           (88), and results below 2^-1021 (2^-126) may be 0.
@@ -261,6 +269,8 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"shortest_exp"``: likewise 4.3e-7, in single precision 5.5e-7.
         - ``"long_blocks"``: the loops hold many independent terms without branches: g++ mixes their instructions
           before it allocates registers, which is slow to compile and sometimes spills.
+        - ``"open_lists"``: elements of scratch after a list that a scan makes are not used before they are stored
+          again: they may change, up to the length of a vector.
         - ``"jam_2"`` … ``"jam_8"``: the innermost loops of unknown length that take roots run so many turns at once,
           as many as registers hold: the latency of one turn's root hides behind the others'.
         - ``"lanes_1"``, ``"lanes_2"``, ``"lanes_4"`` … ``"lanes_32"``: launches on GPUs have so many lanes in a row,

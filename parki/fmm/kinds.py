@@ -17,7 +17,8 @@ from parki.fmm.expansion import Expansion
 from parki.fmm.method import Aim, Fmm
 from parki.fmm.representations import Representation
 from parki.fmm.surface_expansion import any_far, surface_expansion
-from parki.freespace import FreeProblem, short
+from parki.freespace import FreeProblem
+from parki.hints import short
 from parki.prediction import PlanCost
 from parki.tasks.sizes import TaskSizes
 from parki.trees import octlists

@@ -16,7 +16,7 @@ from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.staging import Staged
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import OCTETS_AT_ONCE, SurfaceExpansion, SurfaceKernels
-from parki.freespace import short
+from parki.hints import short
 from parki.perfmodels.counts import fmm
 from parki.perfmodels.counts.fmm import FmmSizes, FmmTexts, Matrix, OctetLevel, TranslationLevel
 from parki.perfmodels.counts.totals import Counts

@@ -19,7 +19,7 @@ def of_call(kernel: Any, flow: P, parameters: Mapping[str, Any]) -> tuple[Any, M
     ValueError
         For radii that are not as in `Radii.of`.
     """
-    radii = Radii.of(parameters.get("radius")) if kernel == "rpy" else None
+    radii = Radii.of(parameters.get("radius")) if isinstance(kernel, str) and kernel == "rpy" else None
     if radii is None:
         return kernel, parameters, None
     return flow, {**parameters, "radius": radii.largest}, radii

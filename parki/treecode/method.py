@@ -12,7 +12,8 @@ from parki import all_pairs, engine, memory, prediction, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.engine import Space, spaces
 from parki.engine.steps import Steps
-from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
+from parki.freespace import FreeProblem, FreeSum, TaskMethod
+from parki.hints import short
 from parki.prediction import PlanCost, Prediction
 from parki.proxies import ProxyKernels
 from parki.tasks import starpu

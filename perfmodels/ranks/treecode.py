@@ -17,7 +17,8 @@ import numpy as np
 
 from parki import all_pairs, memory, samples
 from parki.engine import Space
-from parki.freespace import find, short
+from parki.freespace import find
+from parki.hints import short
 from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.network import Network

@@ -87,6 +87,56 @@ def test_what_is_listed(n, real, space, tmp_path, rng):
             assert (row[2 + len(found) :] == untouched).all()
 
 
+IN_SCRATCH = (
+    TEXT.replace("@pk.workunit\n", "@pk.workunit(scratch=[(pk.int32, lambda p: ROOM), (real, lambda p: ROOM)])\n")
+    .replace("FIRST = 2", "ROOM = 23")
+    .replace(
+        "    b: int = team.league_rank()\n",
+        """    b: int = team.league_rank()
+    where: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), ROOM)
+    value: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), ROOM)
+""",
+    )
+    .replace(
+        "where: pk.View1D[pk.int32], value: pk.View1D[real],\n    ",
+        "out: pk.View2D[pk.int32], twice: pk.View2D[real], ",
+    )
+    .replace(
+        "{body}", LISTED.replace("b * (n + FIRST) + FIRST + acc", "acc").replace("acc + b * (n + FIRST) + FIRST", "acc")
+    )
+    .replace(
+        "    pk.single",
+        """    team.team_barrier()
+
+    def copy(j: int):
+        out[b][j] = where[j]
+        twice[b][j] = value[j]
+
+    pk.parallel_for(pk.TeamThreadRange(team, total), copy)
+    pk.single""",
+    )
+)
+
+
+@pytest.mark.parametrize("real", ["double", "float"])
+@pytest.mark.parametrize("hints", [(), ("open_lists",)], ids=["exact", "open"])
+def test_lists_in_scratch_that_are_full(hints, real, tmp_path, rng):
+    """Check lists of all lengths up to the room of scratch: a whole vector stored at its end would spoil the next."""
+    path, n = tmp_path / "listing.py", 23
+    path.write_text(IN_SCRATCH, "utf-8")
+    unit = engine.kernel(path, "small", hints=hints, real=real)
+    x = np.ones((24, n), {"double": np.float64, "float": np.float32}[real])
+    for k in range(24):
+        x[k, rng.permutation(n)[:k]] = -0.5 - rng.random(k)
+    out, twice, count = np.full((24, n), -1, np.int32), np.full((24, n), -9, x.dtype), np.full(24, -1, np.int32)
+    given = {"x": x.ravel(), "out": out, "twice": twice, "count": count, "n": n, "most": 0.0}
+    engine.parallel_for(TeamPolicy("Serial", 24), unit, **given)
+    np.testing.assert_array_equal(count, np.arange(24))
+    for k in range(24):
+        np.testing.assert_array_equal(out[k, :k], np.flatnonzero(x[k] < 0))
+        np.testing.assert_array_equal(twice[k, :k], 2 * x[k, out[k, :k]])
+
+
 def test_lanes_are_compressed(tmp_path):
     unit = made(tmp_path, LISTED)
     texts = [unit.unit(unit.default_layouts(), checked)[0].source for checked in (False, True)]

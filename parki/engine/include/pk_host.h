@@ -108,40 +108,6 @@ PK_INLINE V pk_load(const T* p, pk_true) {
     return pk_convert<V>((pk_vec<T, L>)*(const pk_uvec<T, L>*)p);
 }
 
-#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-#define PK_HAS_MASKED 1
-PK_INLINE uint8_t pk_bits(pk_vec<int64_t, 8> m) { return __builtin_ia32_cvtq2mask512((__attribute__((vector_size(64))) long long)m); }
-PK_INLINE uint16_t pk_bits(pk_vec<int32_t, 16> m) { return __builtin_ia32_cvtd2mask512((__attribute__((vector_size(64))) int)m); }
-#endif
-
-template <class V, class T, class M>
-PK_INLINE V pk_load(const T* p, M m) {
-  constexpr int L = pk_lanes<V>;
-  if constexpr (L == 1) {
-    return m ? (V)*p : (V)0;
-  } else {
-    typedef pk_vec<T, L> R;
-#ifdef PK_HAS_MASKED
-    if constexpr (sizeof(M) == 64) {
-      const R z = {};
-      if constexpr (sizeof(T) == 8 && L == 8)
-        return pk_convert<V>((R)__builtin_ia32_loaddqudi512_mask(
-            (const long long*)p, (__attribute__((vector_size(64))) long long)z, pk_bits(m)));
-      if constexpr (sizeof(T) == 4 && L == 16)
-        return pk_convert<V>((R)__builtin_ia32_loaddqusi512_mask((const int*)p, (__attribute__((vector_size(64))) int)z,
-                                                                 pk_bits(m)));
-      if constexpr (sizeof(T) == 4 && L == 8)
-        return pk_convert<V>((R)__builtin_ia32_loaddqusi256_mask((const pk_si256*)p, (__attribute__((vector_size(32))) int)z,
-                                                                 pk_bits(m)));
-    }
-#endif
-    R r = {};
-    for (int l = 0; l < L; l++)
-      if (pk_lane_on(m, l)) r[l] = p[l];
-    return pk_convert<V>(r);
-  }
-}
-
 template <class T, class V>
 PK_INLINE void pk_store(T* p, V v, pk_true) {
   constexpr int L = pk_lanes<V>;
@@ -151,53 +117,7 @@ PK_INLINE void pk_store(T* p, V v, pk_true) {
     *(pk_uvec<T, L>*)p = pk_convert<pk_vec<T, L>>(v);
 }
 
-template <class T, class V, class M>
-PK_INLINE void pk_store(T* p, V v, M m) {
-  constexpr int L = pk_lanes<V>;
-  if constexpr (L == 1) {
-    if (m) *p = (T)v;
-  } else {
-    const pk_vec<T, L> r = pk_convert<pk_vec<T, L>>(v);
-#ifdef PK_HAS_MASKED
-    if constexpr (sizeof(M) == 64 && sizeof(T) == 8 && L == 8) {
-      __builtin_ia32_storedqudi512_mask((long long*)p, (__attribute__((vector_size(64))) long long)r, pk_bits(m));
-      return;
-    } else if constexpr (sizeof(M) == 64 && sizeof(T) == 4 && L == 16) {
-      __builtin_ia32_storedqusi512_mask((int*)p, (__attribute__((vector_size(64))) int)r, pk_bits(m));
-      return;
-    } else if constexpr (sizeof(M) == 64 && sizeof(T) == 4 && L == 8) {
-      __builtin_ia32_storedqusi256_mask((pk_si256*)p, (__attribute__((vector_size(32))) int)r, pk_bits(m));
-      return;
-    }
-#endif
-    for (int l = 0; l < L; l++)
-      if (pk_lane_on(m, l)) p[l] = r[l];
-  }
-}
-
-// Return the number of active lanes of a mask; pk_compress stores their values contiguously.
-template <class M>
-PK_INLINE int32_t pk_kept(M m) {
-#ifdef PK_HAS_MASKED
-  if constexpr (sizeof(M) == 64) return __builtin_popcount(pk_bits(m));
-#endif
-  int32_t n = 0;
-  for (int l = 0; l < pk_lanes<M>; l++) n += pk_lane_on(m, l);
-  return n;
-}
-template <class T, class V, class M>
-PK_INLINE void pk_compress(T* p, V v, M m) {
-  constexpr int L = pk_lanes<V>;
-#if defined(PK_HAS_MASKED) && defined(PK_HAS_COMPRESS)
-  if constexpr (sizeof(M) == 64 && (pk_same<T, int32_t> || sizeof(pk_vec<T, L>) == 64)) {
-    pk_store(p, pk_native_compress(pk_convert<pk_vec<T, L>>(v), pk_bits(m)), pk_first<M>(pk_kept(m)));
-    return;
-  }
-#endif
-  int32_t n = 0;
-  for (int l = 0; l < L; l++)
-    if (pk_lane_on(m, l)) p[n++] = (T)pk_get(v, l);
-}
+#include "pk_masked.h"
 
 template <class V, class T, class O, class M>
 PK_INLINE V pk_gather(const T* p, O offset, M m) {

@@ -19,12 +19,15 @@
 //
 // A workunit may ask for less, if its loops do not need the rest (parki.engine.workunit.HINTS):
 //
-//   PK_RSQRT_FINITE  pk_rsqrt of 0 and of infinity may be NaN
-//   PK_RSQRT_SHORT   pk_rsqrt of doubles is right to 1.5e-13
-//   PK_EXP_ROUNDED   pk_exp(x) errs by |x|/2 ulp more, as if x were rounded; x is finite, above -1e60 (float: -1e20)
-//   PK_EXP_SHORT     pk_exp of doubles is right to 2.6e-12, where it may be rounded
-//   PK_EXP_SHORTER   to 1.6e-9
-//   PK_EXP_SHORTEST  to 4.3e-7, of floats to 5.5e-7
+//   PK_RSQRT_FINITE    pk_rsqrt of 0 and of infinity may be NaN
+//   PK_RSQRT_ORDINARY  pk_rsqrt of numbers out of 1e-36 ... 1e36 may be anything
+//   PK_RSQRT_SHORT     pk_rsqrt of doubles is right to 1.5e-13
+//   PK_RSQRT_SHORTER   to 1.5e-10
+//   PK_RSQRT_SHORTEST  to 2.1e-7, also of floats
+//   PK_EXP_ROUNDED     pk_exp(x) errs by |x|/2 ulp more, as if x were rounded; x is finite, above -1e60 (float: -1e20)
+//   PK_EXP_SHORT       pk_exp of doubles is right to 2.6e-12, where it may be rounded
+//   PK_EXP_SHORTER     to 1.6e-9
+//   PK_EXP_SHORTEST    to 4.3e-7, of floats to 5.5e-7
 #ifndef PK_MATH_H
 #define PK_MATH_H
 

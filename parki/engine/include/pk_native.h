@@ -143,32 +143,51 @@ PK_GUESS(12, pk_d4, pk_convert<double>(pk_guess(pk_convert<float>(x))))
 #else
 #define PK_FINITE false
 #endif
-#if defined(PK_RSQRT_SHORT)
-#define PK_SHORT true
+#if defined(PK_RSQRT_ORDINARY)
+#define PK_ORDINARY true
 #else
-#define PK_SHORT false
+#define PK_ORDINARY false
 #endif
+// Terms of the series in double precision that a guess of 12 bits needs; one of 14 bits needs 3, 2, 2 and 1.
+#if defined(PK_RSQRT_SHORTEST)
+#define PK_RSQRT_TERMS 1
+#elif defined(PK_RSQRT_SHORTER)
+#define PK_RSQRT_TERMS 2
+#elif defined(PK_RSQRT_SHORT)
+#define PK_RSQRT_TERMS 4
+#else
+#define PK_RSQRT_TERMS 5
+#endif
+
+// Return 1/2 + 3/8 e + 5/16 e^2 + ..., that many terms.
+template <int TERMS, class V>
+PK_INLINE V pk_root_series(V e) {
+  typedef pk_elem<V> T;
+  constexpr T c[] = {T(0.5), T(0.375), T(0.3125), T(0.2734375), T(0.24609375)};
+  V series = pk_splat<V>(c[TERMS - 1]);
+  for (int n = TERMS - 2; n >= 0; n--) series = c[n] + e * series;
+  return series;
+}
 
 template <class V>
 PK_INLINE V pk_rsqrt(V x) {
   typedef pk_elem<V> T;
 #if defined(PK_HAS_GUESS)
   constexpr bool DOUBLE = pk_same<T, double>;
+  constexpr int TERMS = PK_RSQRT_TERMS;
   if constexpr (pk_guess_bits<V> != 0) {
     const V y = pk_guess(x);
     const V e = T(1) - (x * y) * y;
     if constexpr (pk_guess_bits<V> == 14) {
       // 3/8, or 1/2, is raised to make up for most of the first omitted term, for |e| <= 2^-13.
-      const V series = !DOUBLE ? pk_splat<V>(0.5)
-                       : PK_SHORT ? T(0.5000000035) + e * T(0.375)
-                                  : T(0.5) + e * (T(0.375000003375) + e * T(0.3125));
+      const V series = !DOUBLE || TERMS == 1 ? pk_splat<V>(0.5)
+                       : TERMS < 5           ? T(0.5000000035) + e * T(0.375)
+                                             : T(0.5) + e * (T(0.375000003375) + e * T(0.3125));
       // e is NaN at 0 and infinity, where the guess is exact: one compare, and the last multiply-add is masked.
       return PK_FINITE ? y + (y * e) * series : pk_select(e == e, y + (y * e) * series, y);
     } else {
-      const V series = !DOUBLE ? T(0.5) + e * T(0.375)
-                       : PK_SHORT ? T(0.5) + e * (T(0.375) + e * (T(0.3125) + e * T(0.2734375)))
-                                  : T(0.5) + e * (T(0.375) + e * (T(0.3125) + e * (T(0.2734375) + e * T(0.24609375))));
-      const V r = y + (y * e) * series;
+      const V r = y + (y * e) * pk_root_series<(DOUBLE || TERMS < 2 ? TERMS : 2)>(e);
+      if (PK_ORDINARY) return r;
       const auto good = pk_fabs(e) < T(0.5);
       if (__builtin_expect(pk_all(good), 1)) return r;
       return pk_select(good, r, T(1) / pk_native_sqrt(x));
@@ -181,18 +200,6 @@ PK_INLINE V pk_rsqrt(V x) {
   return T(1) / pk_native_sqrt(x);
 #endif
 }
-
-// Compression ---------------------------------------------------------------------------------------------------------
-// Return the lanes of v whose bits are set, contiguous from lane 0; the lanes after them are unspecified.
-#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
-#define PK_HAS_COMPRESS 1
-typedef pk_vec<int32_t, 8> pk_i8;
-typedef pk_vec<int32_t, 16> pk_i16;
-PK_INLINE pk_i8 pk_native_compress(pk_i8 v, __UINT8_TYPE__ m) { return __builtin_ia32_compresssi256_mask(v, v, m); }
-PK_INLINE pk_i16 pk_native_compress(pk_i16 v, __UINT16_TYPE__ m) { return __builtin_ia32_compresssi512_mask(v, v, m); }
-PK_INLINE pk_d8 pk_native_compress(pk_d8 v, __UINT8_TYPE__ m) { return __builtin_ia32_compressdf512_mask(v, v, m); }
-PK_INLINE pk_f16 pk_native_compress(pk_f16 v, __UINT16_TYPE__ m) { return __builtin_ia32_compresssf512_mask(v, v, m); }
-#endif
 
 // Powers of two -------------------------------------------------------------------------------------------------------
 // pk_scalef(p, n) is p * 2^floor(n), rounded once, for any p and n.

@@ -14,7 +14,8 @@ from parki.engine.tree import ir
 from parki.engine.tree.uniformity import lane_kinds
 from parki.engine.tree.walk import is_lane_range, walk
 
-HEADERS = ("pk_host.h", "pk_strided.h", "pk_row.h", "pk_checked.h", "pk_math.h", "pk_poly.h", "pk_native.h", "pk_vec.h")
+HEADERS = ("pk_host.h", "pk_masked.h", "pk_strided.h", "pk_row.h", "pk_checked.h", "pk_math.h", "pk_poly.h",
+           "pk_native.h", "pk_vec.h")  # fmt: skip
 PARAMETER = {
     "double": "pk_vec<double, pk_N>",
     "float": "pk_vec<float, pk_N>",

@@ -130,6 +130,11 @@ def lane_range(s: lanes.LaneRange) -> str:
     return f"$acc_ctype $result;\n{{\n{function}$result = ($acc_ctype){run}; }}"
 
 
+def compress(s: lanes.Compress) -> str:
+    """Return the template of a store of values side by side; in scratch with its end, see hint ``"open_lists"``."""
+    return f"pk_compress($view + ($at), $value, $mask{', $view + pk_n0_$view' if s.is_scratch else ''});"
+
+
 def compaction(s: lanes.Compaction) -> str:
     """Return the template of a scan that stores values side by side."""
     total = "$acc_ctype $result = 0;\n{ $acc_ctype& $acc = $result; constexpr bool $last = true;\n"
@@ -191,7 +196,7 @@ VECTORS = {
     lanes.AccumulateLanes: accumulate,
     lanes.StoreLanes: lambda s: STORES[s.step] + "($view + ($at), $value, $mask);",
     lanes.StorePair: "pk_store_pair($view + ($at), $value, $other, $mask);",
-    lanes.Compress: "pk_compress($view + ($at), $value, $mask);",
+    lanes.Compress: compress,
     lanes.Scatter: "pk_scatter($view, $lanes_at, $value, $mask);",
     lanes.MaskedLoop: masked_loop,
     lanes.Leave: leave,

@@ -61,6 +61,7 @@ class Views:
     types: dict[str, str] = field(default_factory=dict)
     strides: dict[str, list[str]] = field(default_factory=dict)
     extents: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    scratch: set[str] = field(default_factory=set)
 
     def add(self, name: str, kind: str, layout: str, extents: tuple[str, ...]) -> None:
         """Register a view."""

@@ -122,6 +122,7 @@ class _Statements:
     def do_Scratch(self, s: ir.Scratch, place: LanePlace) -> Body:
         """Keep a piece of scratch; checked builds clear it."""
         self.views.add(s.name, s.type, "C", (extent(s.name, 0),))
+        self.views.scratch.add(s.name)
         clear = (lanes.ClearScratch(name=s.name, type=s.type, loc=NOWHERE),) if self.values.checked else ()
         return (replace(s, size=self.values.scalar(s.size, place)), *clear)
 
@@ -152,7 +153,8 @@ class _Statements:
             indices = self.values.scalars(s.indices, place)
             return lanes.RowStore(indices=indices, dim=self.values.lane_dim(s.indices, place), **shared)
         if place.kept is not None and places(s.indices[0], place.kept):
-            return lanes.Compress(indices=self.values.scalars(s.indices, place), mask=place.mask, **shared)
+            indices, is_scratch = self.values.scalars(s.indices, place), s.view in self.views.scratch
+            return lanes.Compress(indices=indices, mask=place.mask, is_scratch=is_scratch, **shared)
         step = self.values.step(s.view, s.indices, place)
         if step in (1, 2):
             return lanes.StoreLanes(**self.values.spaced(s.indices, place, step), **shared)

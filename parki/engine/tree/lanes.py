@@ -265,6 +265,7 @@ class Compress(ir.Stmt):
     indices: tuple[ir.Expr, ...]
     value: ir.Expr
     mask: ir.Expr
+    is_scratch: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Near field of an Ewald sum (P2P) as a step."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import MOST_LANES, Variants
 from parki.ewald.stages import radial
 from parki.ewald.stages.points import coincident
+from parki.hints import short
 
 #: Kernel file and workunit of each variant.
 LOOPS = {
@@ -19,6 +21,8 @@ LOOPS = {
     "LIST-2D": ("p2p_list_2d", "p2p_list_2d"), "SM-1D": ("p2p", "p2p_sm_1d"),
     "SM-2D": ("published/p2p_sm_2d", "p2p_sm_2d"),
 }  # fmt: skip
+#: Lengths, at least and at most, whose squares single precision holds with room for sums and products.
+ORDINARY = (1e-18, 1e18)
 #: Sources of a list that are computed at once, by number of far parts: as many as vector registers hold.
 JAM = {1: "jam_3", 2: "jam_3"}
 #: Bytes of scratch for the targets of a team of LIST-2D, at most, if it has several: their lists, sums of their lanes.
@@ -31,15 +35,27 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
     """Return the near-field workunit for some parameters and `rhs` right-hand sides; `skew` for a triclinic box."""
     pair = {"pair": p.kernel.pair, **dict(p.kernel.slots), "SCREENED": True}
     pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
-    hints, slots = p.kernel.hints, {}
+    hints, slots = (*p.kernel.hints, *short(p.tolerance)), {}
+    if _is_ordinary(p):
+        hints = (*hints, "ordinary_rsqrt")
     if v.p2p == "LIST":
-        hints = (*hints, JAM.get(len(p.kernel.far), "jam_2"))
+        hints = (*hints, "open_lists", JAM.get(len(p.kernel.far), "jam_2"))
     elif v.p2p == "LIST-2D":
         hints, parts = (*hints, f"lanes_{v.lanes}"), _parts(p, v, rhs)
         slots = {"TARGETS": -(-v.targets // parts), "PARTS": parts, "LANES": v.lanes}
     elif v.p2p.endswith("2D"):
         slots = {"TARGETS": v.targets, "LANES": v.lanes}
     return engine.kernel(*LOOPS[v.p2p], real=p.dtype, hints=hints, **pair, **slots)
+
+
+def _is_ordinary(p: Parameters) -> bool:
+    """Return whether squared distances of distinct points, and of lengths of the kernel, are within `ORDINARY`.
+
+    Distances are below five sides of the box: points of a batch are in one column of cells.
+    """
+    low, high = ORDINARY
+    lengths = (math.sqrt(coincident(p, 0.0)), p.rc, 5 * max(p.box), *p.kernel.parameters)
+    return p.kernel.ours and all(low <= length <= high for length in lengths)
 
 
 def _parts(p: Parameters, v: Variants, rhs: int) -> int:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parki import engine
+from parki import engine, hints
 from parki.arrays import Array, to_host
 from parki.engine import Space, checking, spaces, target
 from parki.ewald.choice import params, variants
@@ -28,6 +28,7 @@ MARK = "verified"  # name of a file beside an object that has passed
 # Bounds of the far field's error: over its tolerance, because parameters are scaled to a box that they were not chosen
 # for, and absolute.  Errors of compilers are larger.
 SLACK, LARGEST_ERROR = 100.0, 0.05
+ROOTS = 10.0  # errors of roots and exponentials, at most, in the near field
 _sound: set[tuple] = set()  # specialisations that have passed in this process or earlier
 
 
@@ -67,6 +68,7 @@ def verify(
     small = scaled(p)
     near, far = compiled(small, space, v, rhs)
     rounding, far_rounding = (1e4 * float(np.finfo(name).eps) for name in (p.dtype, p.far))
+    rounding += ROOTS * hints.rounding(p.tolerance)
     for part, field, exact, bound in (
         ("near field", near, reference_near(small, rhs), rounding),
         ("far field", far, reference_far(small, rhs), min(SLACK * p.tolerance, LARGEST_ERROR) + far_rounding),

@@ -1,0 +1,21 @@
+"""Hints to compilers on the roots and exponentials of a sum, by the error that it may have (`parki.engine.kernel`)."""
+
+#: Least relative errors of a sum for which hints apply, and the relative errors of roots and exponentials with them.
+SHORT = (
+    (1e-9, "short_rsqrt", 1.5e-13),
+    (1e-8, "shorter_rsqrt", 1.5e-10),
+    (5e-6, "shortest_rsqrt", 2.1e-7),
+    (1e-9, "short_exp", 2.6e-12),
+    (1e-8, "shorter_exp", 1.6e-9),
+    (3e-6, "shortest_exp", 5.5e-7),
+)
+
+
+def short(error: float) -> tuple[str, ...]:
+    """Return hints for roots and exponentials of a sum with this relative error."""
+    return tuple(hint for threshold, hint, _ in SHORT if error >= threshold)
+
+
+def rounding(error: float) -> float:
+    """Return the largest relative error of a root or an exponential with the hints of `short`."""
+    return max((largest for threshold, _, largest in SHORT if error >= threshold), default=0.0)
