@@ -51,8 +51,14 @@ def rpy(r, length, f, a):
     return 4 / (3 * a) * ((1 - 9 * length / (32 * a)) * f + 3 / (32 * a * length) * along)
 
 
+def stokes_dipole(r, length, dipole):
+    d = dipole.reshape(3, 3)
+    return ((d - d.T) @ r - np.trace(d) * r) / length**3 + 3 * (r @ d @ r) * r / length**5
+
+
 #: u of the vector kernels for one pair, and their values at r = 0.
 VECTOR = {
+    "stokes_dipole": (stokes_dipole, lambda d: np.zeros(3)),
     "rotlet": (rotlet, lambda t: 0 * t),
     "regularised_stokeslet": (regularised_stokeslet, lambda f, e: 2 * f / e),
     "rpy": (rpy, lambda f, a: 4 * f / (3 * a)),

@@ -162,7 +162,8 @@ def gridded(k, x, m, P, beta, along=None):
 
 
 @pytest.mark.parametrize(
-    "name", ["laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_pressure", "stokes_grad"]
+    "name",
+    ["laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_pressure", "stokes_grad", "stokes_dipole"],
 )
 @pytest.mark.parametrize(("m", "P", "beta"), [(16, 6, 14.0), (24, 5, 13.0)])
 def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
@@ -189,7 +190,7 @@ def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
     assert 0.4 < error / estimate < 1.4
 
 
-@pytest.mark.parametrize("name", ["laplace_dipole", "stokes_pressure", "rotlet"])
+@pytest.mark.parametrize("name", ["laplace_dipole", "stokes_pressure", "stokes_dipole", "rotlet"])
 def test_sources_do_not_see_themselves(caller, rng, name):
     """Kernels with odd modes have no self-interaction, even on a coarse grid."""
     kernel, profile = find(name), profiles.Prolate(16.0, 32.0)

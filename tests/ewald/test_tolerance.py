@@ -16,7 +16,7 @@ POINTS = ("uniform", "equal", "cluster", "sphere", "jittered", "crystal", "layer
 ROCK_SALT = (list(itertools.product((0, 0.5), repeat=3)), [1, -1, -1, 1, -1, 1, 1, -1])
 CELLS = {"NaCl": ROCK_SALT, "CsCl": ([(0, 0, 0), (0.5, 0.5, 0.5)], [1, -1]), "cubic": ([(0, 0, 0)], [1])}
 #: Kernels whose sums vanish at the points of a crystal, by symmetry.
-ODD = ("laplace_grad", "laplace_dipole", "stokes_dl", "stokes_pressure", "stokes_grad", "rotlet")
+ODD = ("laplace_grad", "laplace_dipole", "stokes_dl", "stokes_pressure", "stokes_grad", "stokes_dipole", "rotlet")
 #: Tolerances of quick runs: few, so that few kernels are compiled.
 QUICK = {"float64": (1e-4, 1e-9), "float32": (1e-3,)}
 

@@ -148,7 +148,10 @@ class SumSteps:
         if len(out) == 1 or self.place.frame is None:
             return [self._step(PACK, "load", out.shape[1], args | {"rows": len(out)})]
         matrix = constant("frame", np.array(self.place.frame, self.p.dtype))
-        return [self._step(PACK, "load_vectors", out.shape[1], args | {"matrix": matrix, "vectors": len(out) // 3})]
+        vectors = left_out.threes(0, len(out))  # of a matrix also its columns
+        turns = [self._step(PACK, "turn_vectors", out.shape[1], {"u": out[v], "matrix": matrix}) for v in vectors[3:]]
+        first = args | {"matrix": matrix, "vectors": len(out) // 3}
+        return [self._step(PACK, "load_vectors", out.shape[1], first), *(turns if len(out) == 9 else [])]
 
     def _directed(self) -> tuple[Handle, list[Step]]:
         """Return strengths, with q and n as grid directions for a double layer in a triclinic cell, and the steps."""

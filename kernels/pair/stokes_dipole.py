@@ -1,0 +1,35 @@
+"""Flow of force dipoles D, minus derivatives of the Stokes single layer: u_i = -d_j (I/r + r r/r^3)_ik D_kj.
+
+D is f d for forces f and -f at the ends of a short d, and comes by rows.  Screened, far = (E, G) of the split: with
+a, b and c of stokes_grad.py, u = -[a D r + b D^T r + (c (r.D r) + b tr D) r].
+"""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NS = 9  # D
+NU = 3
+NF = 2
+SCREENED = False
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    """Add the flow of a force dipole to u."""
+    w2: real = w * w
+    b: real = w2 * w
+    a: real = -b
+    c: real = -3.0 * (w2 * b)
+    if SCREENED:
+        a -= 4.0 * far[0] + 2.0 * (r2 * far[1])
+        b += far[0]
+        c += 2.0 * far[1]
+    x: real = s[0] * dx + s[1] * dy + s[2] * dz
+    y: real = s[3] * dx + s[4] * dy + s[5] * dz
+    z: real = s[6] * dx + s[7] * dy + s[8] * dz
+    along: real = c * (dx * x + dy * y + dz * z) + b * (s[0] + s[4] + s[8])
+    u[0] -= a * x + b * (s[0] * dx + s[3] * dy + s[6] * dz) + along * dx
+    u[1] -= a * y + b * (s[1] * dx + s[4] * dy + s[7] * dz) + along * dy
+    u[2] -= a * z + b * (s[2] * dx + s[5] * dy + s[8] * dz) + along * dz
