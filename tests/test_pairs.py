@@ -74,7 +74,7 @@ def exact(name, x, y, dens, parameters):
         r = np.linalg.norm(x[:, :, None] - y[:, None], axis=0)
         values = np.where(r > 0, phi(np.where(r > 0, r, 1), *parameters), at_zero(*parameters))
         return values @ dens
-    (formula, at_zero), u = VECTOR[name], np.zeros((len(dens), x.shape[1]))
+    (formula, at_zero), u = VECTOR[name], np.zeros((PAIRS[name].result, x.shape[1]))
     for i, target in enumerate(x.T):
         for source, f in zip(y.T, dens.T, strict=True):
             r = target - source

@@ -32,6 +32,8 @@ def formula(file, k, g, v):
         case "spheres":
             u = formula("stokes", k, g, v[:3] + 0.5j * np.cross(k, v[3:], axis=0))
             return np.concatenate([u, 0.5j * np.cross(k, u, axis=0)])
+        case "stokes_dipole":
+            return formula("stokes", k, g, -1j * np.einsum("ijn,jn->in", v.reshape(3, 3, -1), k))
         case "faxen":
             k2 = np.sum(k * k, axis=0)
             return np.concatenate([formula("stokes", k, g, v[:3] - k2 * v[3:]), -k2 * formula("stokes", k, g, v[:3])])
