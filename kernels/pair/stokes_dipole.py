@@ -8,24 +8,18 @@ from typing import List
 
 import pykokkos as pk
 
+from parki.kernels.pair.stokes_grad import factors
+
 real = pk.double
 NS = 9  # D
 NU = 3
 NF = 2
-SCREENED = False
 
 
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
     """Add the flow of a force dipole to u."""
-    w2: real = w * w
-    b: real = w2 * w
-    a: real = -b
-    c: real = -3.0 * (w2 * b)
-    if SCREENED:
-        a -= 4.0 * far[0] + 2.0 * (r2 * far[1])
-        b += far[0]
-        c += 2.0 * far[1]
+    a, b, c = factors(r2, w, far)
     x: real = s[0] * dx + s[1] * dy + s[2] * dz
     y: real = s[3] * dx + s[4] * dy + s[5] * dz
     z: real = s[6] * dx + s[7] * dy + s[8] * dz
