@@ -286,7 +286,7 @@ def stokes_dipole(
 def stokes_dipole(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
 ) -> Any: ...
-@shows(EwaldOptions, first=MAIN, like=laplace)
+@shows(EwaldOptions, first=MAIN, like=stokes_sl)
 def stokes_dipole(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
@@ -299,11 +299,6 @@ def stokes_dipole(
     ----------
     dens : array (9, Ns), or (k, 9, Ns) for k right-hand sides
         Dipoles by rows: row 3k + j is D_kj.
-
-    Returns
-    -------
-    array (3, Nt) or (k, 3, Nt), or a tuple
-        The velocity at all targets; a tuple as by `parki.ewald.laplace`.
 
     See Also
     --------
