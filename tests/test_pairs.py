@@ -1,4 +1,4 @@
-"""Pair interactions: kernels and their gradients against plain formulas, linear forms, files of callers."""
+"""Pair interactions: kernels and their gradients against plain formulas, files of callers."""
 
 import dataclasses
 import math
@@ -250,39 +250,6 @@ def test_smoothness():
     assert PAIRS["laplace"].separation() == 0
     assert PAIRS["rpy"].separation((0.3,)) == 0.6
     assert pairs.find("rpy", radius=0.25).separation() == 0.5
-
-
-# Linear forms
-
-
-@pytest.mark.parametrize("name", ["stokes_dl", "stokes_comb"])
-def test_tensors_in_the_place_of_normals(name, rng):
-    pair = PAIRS[name]
-    linear, charges = pair.linear()
-    assert (linear.normals, linear.dens, linear.result) == (False, pair.dens + 3, 3)
-    x, y, dens, n = (rng.standard_normal((c, 90)) for c in (3, 3, pair.dens, 3))
-    x[:, :30] = y[:, :30]
-    kept = dens.copy(), n.copy()
-    carried = charges(dens, n)
-    assert carried.shape == (linear.dens, 90)
-    assert error(direct_sum(linear, x, y, carried), direct_sum(name, x, y, dens, n)) < 1e-14
-    assert error(charges(dens, 2 * n)[-6:], 2 * carried[-6:]) < 1e-15
-    np.testing.assert_array_equal(charges(dens.astype(np.float32), n.astype(np.float32)).dtype, np.float32)
-    for array, before in zip((dens, n), kept, strict=True):
-        np.testing.assert_array_equal(array, before)
-    assert linear.linear()[0] is linear
-    assert kernels.KERNELS[name].linear()[0] == linear
-    with pytest.raises(ValueError, match=r"normals is missing; expected \(3, N\)"):
-        charges(dens, None)
-
-
-def test_other_kernels_are_linear():
-    for name, pair in PAIRS.items():
-        if not pair.normals:
-            same, charges = pair.linear()
-            assert same is pair, name
-    np.testing.assert_array_equal(charges(np.arange(3.0), None), [[0, 1, 2]])
-    np.testing.assert_array_equal(charges(np.ones((3, 4))), np.ones((3, 4)))
 
 
 # Kernels of callers
