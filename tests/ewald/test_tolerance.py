@@ -176,13 +176,13 @@ def exact(d, trg, src, dens, normals):
         u = mirror * u
     if d.kernel == "rpy_rotation":
         return np.concatenate([turned(u[:3], back), mirror * turned(u[3:], back)])
-    if len(u) == 9 and u.ndim == 2:
-        return u.reshape(3, 3, -1)[back][:, back].reshape(9, -1)
-    return u if u.ndim == 1 else u[back]
+    return u if u.ndim == 1 else turned(u, back)
 
 
 def turned(v, order):
-    """Reorder every three components, as float64."""
+    """Reorder every three components, or rows and columns of matrices, as float64."""
+    if len(v) == 9:
+        return np.asarray(v, np.float64).reshape(3, 3, -1)[order][:, order].reshape(9, -1)
     return np.concatenate([part[order] for part in np.split(np.asarray(v, np.float64), len(v) // 3)])
 
 
