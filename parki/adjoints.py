@@ -8,9 +8,8 @@ laplace_grad, laplace_dipole, stokes_pressure
     −q r/r³ and d·r/r³ are adjoints of each other; the adjoint of 2 f·r/r³ is twice the first kernel.
 stokes_dl
     −σ·n with the stress σ = −p I + ∇u + ∇uᵀ of S w; stokes_comb has S w above it.
-stokes_grad
-    −∂ⱼ S_ki w_ij.  The symmetric part of w_ij takes the double layer, less the gradient of the Laplace kernel for its
-    trace; the antisymmetric part takes dipoles.
+stokes_grad, stokes_dipole
+    ∂ⱼ S_ik and −∂ⱼ S_ki are adjoints of each other.
 
 An adjoint takes a function ``back(name, w, normals=None)``, which returns the sum of a kernel of this name from the
 targets to the sources, w ``(rhs, components, Nt)``, and the normals ``(3, Ns)`` of the forward sum or None.  Arrays may
@@ -52,27 +51,14 @@ def flow_and_traction(back: Back, w: Array, normals: Array | None) -> Array:
     return module_of(w).concatenate([back("stokes_sl", w), traction(back, w, normals)], axis=1)
 
 
-def doublets(back: Back, w: Array, normals: Array | None) -> Array:
-    """Return −∂ⱼ S_ki w_ij."""
-    rhs, _, n = w.shape
-    w = w.reshape(rhs, 3, 3, n)
-    total = back("laplace_grad", w[:, 0, 0:1] + w[:, 1, 1:2] + w[:, 2, 2:3])
-    antisymmetric_part = (w - w.swapaxes(1, 2)).reshape(3 * rhs, 3, n)
-    total = total + back("laplace_dipole", antisymmetric_part).reshape(total.shape)
-    ones = module_of(w).ones_like(w[0, 0, 0])
-    for axis in range(3):
-        normals_of_axis = module_of(w).stack([ones if axis == i else 0 * ones for i in range(3)])
-        total = total - 0.5 * back("stokes_dl", w[:, axis], normals_of_axis)
-    return total
-
-
 _ADJOINTS: dict[str, Adjoint] = {
     "laplace_grad": Multiple("laplace_dipole"),
     "laplace_dipole": Multiple("laplace_grad"),
     "stokes_pressure": Multiple("laplace_grad", 2.0),
     "stokes_dl": traction,
     "stokes_comb": flow_and_traction,
-    "stokes_grad": doublets,
+    "stokes_grad": Multiple("stokes_dipole"),
+    "stokes_dipole": Multiple("stokes_grad"),
 }
 
 

@@ -70,6 +70,7 @@ def direct_sum(
     ``stokes_comb``            (6,Ns)    3       both Stokes kernels, f = ``dens[:3]``, q = ``dens[3:]``
     ``stokes_pressure``        f (3,Ns)  1       2 f·r / r³, the pressure of stokes_sl
     ``stokes_grad``            f (3,Ns)  9       ∂u_i/∂x_j of stokes_sl in row 3i + j
+    ``stokes_dipole``          D (9,Ns)  3       −∂_j (I/r + r rᵀ/r³)_ik D_kj, D by rows: pairs of forces
     ``yukawa``                 q (Ns,)   1       q exp(−κr) / r, with κ = ``kappa``
     ``regularised_coulomb``    q (Ns,)   1       q / s, s = √(r² + ε²), with ε = ``epsilon``
     ``regularised_yukawa``     q (Ns,)   1       q exp(−κs) / s, with ``kappa`` and ``epsilon``

@@ -69,6 +69,7 @@ _PAIRS = {
     "pair/stokes_comb": Dimensions(result=(-1,), dens=(0,) * 3 + (-1,) * 3),
     "pair/stokes_pressure": _SQUARE,
     "pair/stokes_grad": _SQUARE,
+    "pair/stokes_dipole": _SQUARE,
     "pair/rotlet": _SQUARE,
     "pair/regularised_stokeslet": _SIZED,
     "pair/rpy": _SIZED,

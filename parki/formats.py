@@ -38,6 +38,7 @@ DENSITIES = {
     "stokes_comb": FORCES + DOUBLE,
     "stokes_pressure": FORCES,
     "stokes_grad": FORCES,
+    "stokes_dipole": tuple(f"d{i}{j}" for i in "xyz" for j in "xyz"),
     "rotlet": TORQUES,
     "regularised_stokeslet": FORCES,
     "rpy": FORCES,

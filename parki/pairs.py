@@ -240,10 +240,9 @@ class Pair:
     def linear(self) -> tuple["Pair", Charges]:
         """Return an equal pair that is linear in the charges of its sources, and the function that makes these charges.
 
-        The function takes `dens` and `normals` as `parki.direct.direct_sum` does, and returns the charges of the linear
-        pair (its `dens`, N).  For most kernels these are `dens` itself.  The stresslet −6 r (r·q)(r·n)/r⁵ is bilinear
-        in q and n, and becomes −6 r (r·S r)/r⁵ with the six different entries xx, xy, xz, yy, yz, zz of
-        S = (q nᵀ + n qᵀ)/2.
+        The function takes `dens` and `normals` as `parki.direct.direct_sum` does; most charges are `dens` itself.  The
+        stresslet −6 r (r·q)(r·n)/r⁵ is bilinear in q and n, and becomes −6 r (r·S r)/r⁵ with the six different entries
+        xx, xy, xz, yy, yz, zz of S = (q nᵀ + n qᵀ)/2.
 
         Returns
         -------
@@ -255,12 +254,13 @@ class Pair:
         ValueError
             For a kernel with normals whose linear form is not known.
         """
-        if not self.normals:
-            return self, charges.itself
-        if self.pair not in _LINEAR:
+        if self.pair in charges.OF_FLOWS:
+            parts, function = charges.OF_FLOWS[self.pair]
+            return Pair(self.name, **flows.of(*parts, "VELOCITY")), function
+        if self.normals:
             names = " and ".join(name for name, pair in PAIRS.items() if pair.normals and name == pair.name)
             raise ValueError(f"{self} has normals and no form that is linear in its sources; only {names} have one.")
-        return Pair(self.name, **flows.of(*_LINEAR[self.pair], "VELOCITY")), charges.tensors
+        return self, charges.itself
 
     def __str__(self) -> str:
         return self.alias or self.name
@@ -297,6 +297,7 @@ PAIRS: dict[str, Pair] = {
         STOKES_COMB,
         _pair("stokes_pressure", "pair/stokes_pressure"),
         STOKES_GRAD,
+        _pair("stokes_dipole", "pair/stokes_dipole"),
         _pair("yukawa", "pair/yukawa", "kappa"),
         _radial("regularised_coulomb", "epsilon", **_FINITE),
         _radial("regularised_yukawa", "kappa", "epsilon", **_FINITE),
@@ -316,7 +317,6 @@ for _alias, _named in (("coulomb", LAPLACE), ("stokeslet", STOKES_SL), ("stressl
 
 _ONE_WAY = {"pair/stresslet", "pair/stokes_comb"}
 _RADIAL = {"pair/laplace": "radial/coulomb", "pair/yukawa": "radial/yukawa", "pair/radial": "radial/coulomb"}
-_LINEAR = {STOKES_DL.pair: ("TENSOR",), STOKES_COMB.pair: ("FORCE", "TENSOR")}  # parts of a flow
 
 #: A kernel as calls take it; at run time also text that is an absolute path or ends in ``.py``.
 KernelLike = KernelName | os.PathLike[str] | Callable[..., None] | Pair

@@ -13,7 +13,7 @@ from tests.ewald.sums import RESULT
 #: Numbers of components of the densities.
 KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
 KERNELS |= {"stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6, "stokes_pressure": 3, "stokes_grad": 3}
-KERNELS |= {"rotlet": 3, "regularised_stokeslet": 3, "rpy": 3, "rpy_rotation": 6}
+KERNELS |= {"stokes_dipole": 9, "rotlet": 3, "regularised_stokeslet": 3, "rpy": 3, "rpy_rotation": 6}
 RADIUS = 0.3
 PARAMETERS = {"yukawa": {"kappa": 0.7}, "rpy": {"radius": RADIUS}, "rpy_rotation": {"radius": RADIUS}}
 PARAMETERS |= {"regularised_stokeslet": {"epsilon": RADIUS}}
@@ -42,6 +42,9 @@ def formula(kernel, x, y, dens, normals=None):
     if kernel == "regularised_stokeslet":
         b = (r2 + RADIUS**2) ** -1.5
         return dens @ (b * (r2 + 2 * RADIUS**2)).T + np.einsum("cij,ij->ci", r, b * np.einsum("cij,cj->ij", r, dens))
+    if kernel == "stokes_dipole":
+        slopes = [formula("stokes_grad", x, y, dens[j::3]).reshape(3, 3, -1)[:, j] for j in range(3)]
+        return -np.sum(slopes, axis=0)
     if kernel == "rotlet":
         return np.sum(np.cross(dens[:, None, :], r, axis=0) * w**3, axis=2)
     if kernel == "rpy_rotation":

@@ -18,7 +18,9 @@ CELL = np.array([[1.0, 0.0, 0.0], [0.2, 1.1, 0.0], [-0.1, 0.3, 0.9]])
 SOME = {"kappa": 1.5, "epsilon": 0.3, "k": 2.0, "width": 0.6, "unit": 2.0, "radius": 0.3}
 CLOSE = {"tolerance": 1e-12, "box": (1.0, 1.2, 0.9)}
 WITH_SLOPE = [name for name, pair in PAIRS.items() if name == pair.name and pair.dens == pair.result == 1]
-WITH_ADJOINT = ["laplace_grad", "laplace_dipole", "stokes_dl", "stokes_comb", "stokes_pressure", "stokes_grad"]
+WITH_ADJOINT = [
+    "laplace_grad", "laplace_dipole", "stokes_dl", "stokes_comb", "stokes_pressure", "stokes_grad", "stokes_dipole",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Pair interactions: kernels and their gradients against plain formulas, linear forms, files of callers."""
+"""Pair interactions: kernels and their gradients against plain formulas, files of callers."""
 
 import dataclasses
 import math
@@ -51,8 +51,14 @@ def rpy(r, length, f, a):
     return 4 / (3 * a) * ((1 - 9 * length / (32 * a)) * f + 3 / (32 * a * length) * along)
 
 
+def stokes_dipole(r, length, dipole):
+    d = dipole.reshape(3, 3)
+    return ((d - d.T) @ r - np.trace(d) * r) / length**3 + 3 * (r @ d @ r) * r / length**5
+
+
 #: u of the vector kernels for one pair, and their values at r = 0.
 VECTOR = {
+    "stokes_dipole": (stokes_dipole, lambda d: np.zeros(3)),
     "rotlet": (rotlet, lambda t: 0 * t),
     "regularised_stokeslet": (regularised_stokeslet, lambda f, e: 2 * f / e),
     "rpy": (rpy, lambda f, a: 4 * f / (3 * a)),
@@ -68,7 +74,7 @@ def exact(name, x, y, dens, parameters):
         r = np.linalg.norm(x[:, :, None] - y[:, None], axis=0)
         values = np.where(r > 0, phi(np.where(r > 0, r, 1), *parameters), at_zero(*parameters))
         return values @ dens
-    (formula, at_zero), u = VECTOR[name], np.zeros((len(dens), x.shape[1]))
+    (formula, at_zero), u = VECTOR[name], np.zeros((PAIRS[name].result, x.shape[1]))
     for i, target in enumerate(x.T):
         for source, f in zip(y.T, dens.T, strict=True):
             r = target - source
@@ -244,39 +250,6 @@ def test_smoothness():
     assert PAIRS["laplace"].separation() == 0
     assert PAIRS["rpy"].separation((0.3,)) == 0.6
     assert pairs.find("rpy", radius=0.25).separation() == 0.5
-
-
-# Linear forms
-
-
-@pytest.mark.parametrize("name", ["stokes_dl", "stokes_comb"])
-def test_tensors_in_the_place_of_normals(name, rng):
-    pair = PAIRS[name]
-    linear, charges = pair.linear()
-    assert (linear.normals, linear.dens, linear.result) == (False, pair.dens + 3, 3)
-    x, y, dens, n = (rng.standard_normal((c, 90)) for c in (3, 3, pair.dens, 3))
-    x[:, :30] = y[:, :30]
-    kept = dens.copy(), n.copy()
-    carried = charges(dens, n)
-    assert carried.shape == (linear.dens, 90)
-    assert error(direct_sum(linear, x, y, carried), direct_sum(name, x, y, dens, n)) < 1e-14
-    assert error(charges(dens, 2 * n)[-6:], 2 * carried[-6:]) < 1e-15
-    np.testing.assert_array_equal(charges(dens.astype(np.float32), n.astype(np.float32)).dtype, np.float32)
-    for array, before in zip((dens, n), kept, strict=True):
-        np.testing.assert_array_equal(array, before)
-    assert linear.linear()[0] is linear
-    assert kernels.KERNELS[name].linear()[0] == linear
-    with pytest.raises(ValueError, match=r"normals is missing; expected \(3, N\)"):
-        charges(dens, None)
-
-
-def test_other_kernels_are_linear():
-    for name, pair in PAIRS.items():
-        if not pair.normals:
-            same, charges = pair.linear()
-            assert same is pair, name
-    np.testing.assert_array_equal(charges(np.arange(3.0), None), [[0, 1, 2]])
-    np.testing.assert_array_equal(charges(np.ones((3, 4))), np.ones((3, 4)))
 
 
 # Kernels of callers

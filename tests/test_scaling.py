@@ -59,7 +59,7 @@ METHODS = {
 }
 SURFACES = {  # kernels that can be made by equivalent sources
     "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
-    "stokes_grad", "yukawa", "rotlet", "rpy", "rpy_rotation",
+    "stokes_grad", "stokes_dipole", "yukawa", "rotlet", "rpy", "rpy_rotation",
 }  # fmt: skip
 
 

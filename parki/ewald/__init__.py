@@ -5,7 +5,7 @@ from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
 from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.spheres import regularised_stokeslet, rpy, rpy_rotation
-from parki.ewald.stokes import rotlet, stokes_comb, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
+from parki.ewald.stokes import rotlet, stokes_comb, stokes_dipole, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
 from parki.plan import Plan
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "rpy",
     "rpy_rotation",
     "stokes_comb",
+    "stokes_dipole",
     "stokes_dl",
     "stokes_grad",
     "stokes_pressure",

@@ -65,7 +65,7 @@ def plan(
     ----------
     kernel : str or Kernel
         ``"laplace"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``, ``"stokes_comb"``,
-        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, ``"rotlet"``,
+        ``"stokes_pressure"``, ``"stokes_grad"``, ``"stokes_dipole"``, ``"yukawa"``, ``"rotlet"``,
         ``"regularised_stokeslet"``, ``"rpy"``, ``"rpy_rotation"``, or a kernel of your own (`parki.ewald.Kernel`).
     targets, sources : array (3, Nt), (3, Ns)
         Points, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.  They are wrapped along periodic

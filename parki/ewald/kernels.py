@@ -71,6 +71,10 @@ STOKES_GRAD = _kernel(
     "stokes_grad", (E, G), "multiplier/stokes", 3, (layers.STOKES_GRAD,), spectra.BIHARMONIC, gather="slopes",
     net=FORCE, near=2.8, common=0.7,
 )  # fmt: skip
+STOKES_DIPOLE = _kernel(
+    "stokes_dipole", (E, G), "multiplier/stokes_dipole", 9, (layers.STOKES_DIPOLE,), spectra.BIHARMONIC,
+    near=2.8, common=0.7,
+)  # fmt: skip
 ROTLET = _kernel(
     "rotlet", (H,), "multiplier/curl", 3, (layers.LAPLACE_GRAD,), near=1.4, common=0.9,
 )  # fmt: skip
@@ -114,7 +118,8 @@ YUKAWA_GRAD = _kernel(
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        LAPLACE, LAPLACE_GRAD, LAPLACE_DIPOLE, STOKES_SL, STOKES_DL, STOKES_COMB, STOKES_PRESSURE, STOKES_GRAD, YUKAWA,
+        LAPLACE, LAPLACE_GRAD, LAPLACE_DIPOLE, STOKES_SL, STOKES_DL, STOKES_COMB, STOKES_PRESSURE, STOKES_GRAD,
+        STOKES_DIPOLE, YUKAWA,
         ROTLET, REGULARISED_STOKESLET, RPY, RPY_ROTATION,
     )
 }  # fmt: skip

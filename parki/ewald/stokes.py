@@ -276,3 +276,48 @@ def rotlet(trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions |
     0.250000
     """
     return once("rotlet", trg, src, (dens,), options, keywords)
+
+
+@overload
+def stokes_dipole(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, options: None = None, **keywords: Unpack[EwaldAlone]
+) -> NDArray[Real]: ...
+@overload
+def stokes_dipole(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
+) -> Any: ...
+@shows(EwaldOptions, first=MAIN, like=stokes_sl)
+def stokes_dipole(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:
+    """Return the flow of force dipoles D, −∂_j (I/r + rrᵀ/r³)_ik D_kj, coincident pairs skipped.
+
+    Forces f and −f at the ends of a short vector d, the first at its head, are the dipole D = f dᵀ.  Its antisymmetric
+    part is a torque, as of `rotlet`; its trace has no flow.  There is no factor 1/8πμ.
+
+    Parameters
+    ----------
+    dens : array (9, Ns), or (k, 9, Ns) for k right-hand sides
+        Dipoles by rows: row 3k + j is D_kj.
+
+    See Also
+    --------
+    stokes_dl : Sum the flows of stresslets q nᵀ + n qᵀ, with sources of volume by their traces.
+    stokes_grad : The transposed sum.
+
+    References
+    ----------
+    Pozrikidis (1992); Batchelor, J. Fluid Mech. 41 (1970).
+
+    Examples
+    --------
+    A swimmer that pushes along z, seen from the side at a distance of 2:
+
+    >>> import numpy as np, parki
+    >>> trg, src = np.array([[2.0], [0.0], [0.0]]), np.zeros((3, 1))
+    >>> pusher = np.diag([0.0, 0.0, 1.0]).reshape(9, 1)
+    >>> u = parki.ewald.stokes_dipole(trg, src, pusher, periodicity=0, tolerance=1e-9)
+    >>> print(f"{u[0, 0]:.6f}")
+    -0.250000
+    """
+    return once("stokes_dipole", trg, src, (dens,), options, keywords)

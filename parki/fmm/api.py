@@ -58,9 +58,9 @@ def kifmm(
     ----------
     kernel : str, path, function or Pair
         ``"coulomb"``, ``"yukawa"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``,
-        ``"stokes_comb"``, ``"stokes_pressure"``, ``"stokes_grad"``, ``"rotlet"``, ``"rpy"``, a `parki.pairs.Pair`, the
-        path of a file with a function ``pair`` as in ``kernels/pair``, or a Python function.  Pairs at distance zero
-        are skipped.
+        ``"stokes_comb"``, ``"stokes_pressure"``, ``"stokes_grad"``, ``"stokes_dipole"``, ``"rotlet"``, ``"rpy"``, a
+        `parki.pairs.Pair`, the path of a file with a function ``pair`` as in ``kernels/pair``, or a Python function.
+        Pairs at distance zero are skipped.
 
     See Also
     --------

@@ -44,7 +44,7 @@ from parki.trees.octree import OctNodes, Octree
 MANY_CORES = 16  # cores from which barriers between phases cost more than the time to look: 2 to 5 % on 16, simulated
 HARDER = {
     "stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet",
-    "rpy_rotation",
+    "rpy_rotation", "stokes_dipole",
 }  # fmt: skip
 FINE = 1e-8  # tolerance below which gradients of crowded points need one more point per edge than others
 AWAY = 4.0  # distances between sources, from which targets count as away from them

@@ -49,6 +49,8 @@ def periodic(
     box = np.asarray(box, np.float64)
     kappa = epsilon if kernel == "regularised_stokeslet" else kappa
     last = box, periodicity, xi, kappa, skew
+    if kernel == "stokes_dipole":
+        return dipoles(lambda f: periodic("stokes_grad", x, y, f, None, *last), s)
     if kernel.endswith("_and_grad"):
         parts = [kernel.removesuffix("_and_grad"), kernel.replace("_and_grad", "_grad")]
         return np.concatenate([np.atleast_2d(periodic(part, x, y, s, None, *last)) for part in parts])
@@ -102,6 +104,8 @@ def pairs(kernel, r, s, n, xi, tiny, kappa):
     """Sum the near kernels over the sources; r (3, Nt, Ns)."""
     if kernel == "regularised_stokeslet":
         return blobs.pairs(r, s, xi, kappa)
+    if kernel == "stokes_dipole":
+        return dipoles(lambda f: pairs("stokes_grad", r, f, n, xi, tiny, kappa), s)
     tau = np.sum(r * r, axis=0)
     same = tau <= tiny**2
     tau = np.where(same, 1.0, tau)
@@ -170,6 +174,11 @@ def rotating(x, y, s, last, radius):
         o += np.einsum("mn,imn->im", c, np.cross(f[:, None], r, axis=0))
         o += t @ p.T + np.einsum("imn,mn->im", r, q * np.einsum("imn,in->mn", r, t))
     return np.concatenate([u, o])
+
+
+def dipoles(slopes, s):
+    """Return minus the derivatives along each axis of the flows of forces, a column of D for each axis."""
+    return -sum(slopes(s[j::3]).reshape(3, 3, -1)[:, j] for j in range(3))
 
 
 def harmonic(kernel, value, slope, curvature, s):

@@ -59,3 +59,14 @@ def test_one_double_layer_has_a_source_that_forces_do_not_have(sums):
 def test_the_trace_is_a_source(sums):
     at, options = sums
     np.testing.assert_allclose(dipole(at, np.eye(3), options), source(at, 3.0, options), atol=1e-9)
+
+
+@pytest.mark.parametrize("sums", range(4), indirect=True)
+def test_the_kernel_of_dipoles(sums):
+    at, options = sums
+    found = parki.ewald.stokes_dipole(at, PLACE, np.outer(FORCE, ARM).reshape(9, 1), **options)
+    far, close = (couple(at, size, options) for size in (0.01, 0.005))
+    assert np.linalg.norm((4 * close - far) / 3 - found) < 1e-6 * np.linalg.norm(found)
+    tensor = (np.outer(FORCE, ARM) + np.outer(ARM, FORCE)) / 2 - FORCE @ ARM / 3 * np.eye(3)
+    torque = parki.ewald.rotlet(at, PLACE, np.cross(ARM, FORCE)[:, None], **options)
+    np.testing.assert_allclose(found, dipole(at, tensor, options) + torque, atol=1e-9)

@@ -17,7 +17,7 @@ from tests.ewald.one_call import KAPPA, Caller, find
 
 SPHERES = ("rpy", "rpy_rotation")  # with an inner length
 #: Mean squares over directions, relative to that of the gradient of 1/r.
-SQUARES = {"laplace_dipole": 1 / 3, "stokes_pressure": 1 / 3, "rotlet": 2 / 3}
+SQUARES = {"laplace_dipole": 1 / 3, "stokes_pressure": 1 / 3, "rotlet": 2 / 3, "stokes_dipole": 3.0}
 LAYERS = (layers.LAPLACE, layers.LAPLACE_GRAD, layers.STOKES_SL, layers.STOKES_DL, layers.STOKES_GRAD)
 
 

@@ -32,6 +32,8 @@ def formula(file, k, g, v):
         case "spheres":
             u = formula("stokes", k, g, v[:3] + 0.5j * np.cross(k, v[3:], axis=0))
             return np.concatenate([u, 0.5j * np.cross(k, u, axis=0)])
+        case "stokes_dipole":
+            return formula("stokes", k, g, -1j * np.einsum("ijn,jn->in", v.reshape(3, 3, -1), k))
         case "faxen":
             k2 = np.sum(k * k, axis=0)
             return np.concatenate([formula("stokes", k, g, v[:3] - k2 * v[3:]), -k2 * formula("stokes", k, g, v[:3])])
@@ -162,7 +164,8 @@ def gridded(k, x, m, P, beta, along=None):
 
 
 @pytest.mark.parametrize(
-    "name", ["laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_pressure", "stokes_grad"]
+    "name",
+    ["laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_pressure", "stokes_grad", "stokes_dipole"],
 )
 @pytest.mark.parametrize(("m", "P", "beta"), [(16, 6, 14.0), (24, 5, 13.0)])
 def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
@@ -189,7 +192,7 @@ def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
     assert 0.4 < error / estimate < 1.4
 
 
-@pytest.mark.parametrize("name", ["laplace_dipole", "stokes_pressure", "rotlet"])
+@pytest.mark.parametrize("name", ["laplace_dipole", "stokes_pressure", "stokes_dipole", "rotlet"])
 def test_sources_do_not_see_themselves(caller, rng, name):
     """Kernels with odd modes have no self-interaction, even on a coarse grid."""
     kernel, profile = find(name), profiles.Prolate(16.0, 32.0)

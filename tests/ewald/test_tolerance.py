@@ -16,7 +16,7 @@ POINTS = ("uniform", "equal", "cluster", "sphere", "jittered", "crystal", "layer
 ROCK_SALT = (list(itertools.product((0, 0.5), repeat=3)), [1, -1, -1, 1, -1, 1, 1, -1])
 CELLS = {"NaCl": ROCK_SALT, "CsCl": ([(0, 0, 0), (0.5, 0.5, 0.5)], [1, -1]), "cubic": ([(0, 0, 0)], [1])}
 #: Kernels whose sums vanish at the points of a crystal, by symmetry.
-ODD = ("laplace_grad", "laplace_dipole", "stokes_dl", "stokes_pressure", "stokes_grad", "rotlet")
+ODD = ("laplace_grad", "laplace_dipole", "stokes_dl", "stokes_pressure", "stokes_grad", "stokes_dipole", "rotlet")
 #: Tolerances of quick runs: few, so that few kernels are compiled.
 QUICK = {"float64": (1e-4, 1e-9), "float32": (1e-3,)}
 
@@ -176,13 +176,13 @@ def exact(d, trg, src, dens, normals):
         u = mirror * u
     if d.kernel == "rpy_rotation":
         return np.concatenate([turned(u[:3], back), mirror * turned(u[3:], back)])
-    if len(u) == 9 and u.ndim == 2:
-        return u.reshape(3, 3, -1)[back][:, back].reshape(9, -1)
-    return u if u.ndim == 1 else u[back]
+    return u if u.ndim == 1 else turned(u, back)
 
 
 def turned(v, order):
-    """Reorder every three components, as float64."""
+    """Reorder every three components, or rows and columns of matrices, as float64."""
+    if len(v) == 9:
+        return np.asarray(v, np.float64).reshape(3, 3, -1)[order][:, order].reshape(9, -1)
     return np.concatenate([part[order] for part in np.split(np.asarray(v, np.float64), len(v) // 3)])
 
 

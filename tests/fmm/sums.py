@@ -7,7 +7,7 @@ KERNELS = {
     "kifmm": [
         ("laplace", False), ("laplace", True), ("yukawa", False), ("yukawa", True), ("laplace_grad", False),
         ("laplace_dipole", False), ("stokes_sl", False), ("stokes_sl", "only"), ("stokes_dl", False),
-        ("stokes_comb", False), ("stokes_pressure", False), ("rotlet", False), ("rpy", False),
+        ("stokes_comb", False), ("stokes_pressure", False), ("stokes_dipole", False), ("rotlet", False), ("rpy", False),
     ],
     "chebyshev": [
         ("laplace", True), *((name, False) for name, pair in PAIRS.items() if name == pair.name), ("yukawa", True),

@@ -189,6 +189,7 @@ FIELDS = {
     "stokes_comb": ({}, 1e-3),
     "stokes_pressure": ({}, 1e-4),
     "stokes_grad": ({}, 1e-3),
+    "stokes_dipole": ({}, 1e-3),
     "rotlet": ({}, 1e-3),
     "rpy": ({"radius": 0.05}, 1e-4),
     OWN: ({}, 1e-4),

@@ -152,6 +152,7 @@ LAYOUTS = {
     "stokes_sl": ((3,), (3,), (False,)),
     "rotlet": ((3,), (3,), (True,)),
     "stokes_grad": ((9,), (3,), (False,)),
+    "stokes_dipole": ((3,), (9,), (False,)),
     "rpy_rotation": ((3, 3), (3, 3), (False, True)),
     "oscillatory": ((1,), (1,), (False,)),
 }

@@ -54,7 +54,7 @@ def test_stokes_gradient(r):
     assert error.max() < 1e-8 * np.abs(slope[apart]).max()
 
 
-@pytest.mark.parametrize("name", ["stokes_sl", "stokes_dl", "rotlet", "rpy"])
+@pytest.mark.parametrize("name", ["stokes_sl", "stokes_dl", "stokes_dipole", "rotlet", "rpy"])
 def test_sources_make_stokes_flows(name):
     """Check ∇²u = ∇p and ∇·u = 0 by differences of values of parki itself."""
     r, h, representation = 1.5 * symmetry.GENERIC / np.linalg.norm(symmetry.GENERIC, axis=1)[:, None], 1e-3, find(name)
@@ -135,7 +135,7 @@ def test_a_kernel_of_ones_own(tmp_path):
     assert (screened.a, screened.b, screened.per_level, screened.size(0.3)) == (None, None, True, 0.3)
 
 
-@pytest.mark.parametrize("name", ["laplace_grad", "stokeslet", "rotlet", "stokes_grad"])
+@pytest.mark.parametrize("name", ["laplace_grad", "stokeslet", "rotlet", "stokes_grad", "stokes_dipole"])
 def test_exponents_and_parities_of_many(name, r):
     """Find exponents and parities from values: K(λr) and K(Rr) follow from K(r)."""
     pair = pairs.find(name)

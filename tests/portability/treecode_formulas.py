@@ -44,7 +44,8 @@ RADIAL = {
 # Numbers of a source and of a target; parameters follow a source's own numbers.
 VECTOR = {
     "laplace_grad": (1, 3), "dipole": (3, 1), "yukawa": (2, 1), "stokes_pressure": (3, 1), "stokes_grad": (3, 9),
-    "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "rpy_rotation": (7, 6), "faxen": (7, 6),
+    "stokes_dipole": (9, 3), "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "rpy_rotation": (7, 6),
+    "faxen": (7, 6),
     "stresslet_tensor": (6, 3), "stokes_comb_tensor": (9, 3), "stokes_flow": (4, 4),
 }  # fmt: skip
 
@@ -89,6 +90,12 @@ def vector_sum(name, x, src):
             delta = np.eye(3)[:, :, None, None]
             u = (r[:, None] * f[None] - f[:, None] * r[None] + delta * rf) / length**3
             u = (u - 3 * rf * r[:, None] * r[None] / length**5).reshape(9, *length.shape)
+        case "stokes_dipole":
+            d = s.reshape(3, 3, -1)
+            first, second = np.einsum("kjn,jmn->kmn", d, r), np.einsum("jkn,jmn->kmn", d, r)
+            u = (first - second - np.einsum("jjn->n", d) * r) / length**3
+            u = u + 3 * np.sum(r * first, axis=0) * r / length**5
+            zero = np.zeros_like(r)
         case "rotlet":
             u = np.cross(f, r, axis=0) / length**3
         case "regularised_stokeslet":

@@ -9,6 +9,7 @@ the self term), τ = r² and r = target − source:
     stokes_sl       u += (w − D − τE) f + (w³ + E) (r·f) r
     stokes_dl       u += C [q (r·n) + r (q·n) + n (r·q)] + (4G − 6w⁵) (r·q)(r·n) r,   C = −(3E + 2τG)
     stokes_grad     ∂ⱼuᵢ += A fᵢ rⱼ + (w³ + E) [rᵢ fⱼ + (r·f) δᵢⱼ] + (2G − 3w⁵) (r·f) rᵢ rⱼ,   A = −(w³ + 4E + 2τG)
+    stokes_dipole   u −= A D r + (w³ + E) [Dᵀ r + (tr D) r] + (2G − 3w⁵) (r·D r) r with the A of stokes_grad
     rotlet          u += (w³ + 2H) t × r
     rpy             u += (A − D − τE) f + (B + E) (r·f) r with A and B of spheres, and D and E of their profile
     rpy_rotation    the same for f, and besides u += (C + 2H) t × r

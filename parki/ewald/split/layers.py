@@ -169,6 +169,10 @@ def _tables_stokes_grad(rest: Rest) -> Values:
     return np.sqrt(4 * np.pi / 5) * (5.7 * rest(E) + 3.2 * rest(G))
 
 
+def _tables_stokes_dipole(rest: Rest) -> Values:
+    return _tables_stokes_grad(rest) / np.sqrt(3)
+
+
 # Aliases of spreading the strengths themselves; the third row is for coincident points.
 def _alias_laplace(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
     zeros = np.zeros_like(w0)
@@ -201,6 +205,12 @@ def _alias_stokes_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Val
     """Return the rows of a sum whose gradient is gathered with the window's slopes, as `_alias_laplace_slopes`."""
     row = 4 / 3 * np.sqrt(24.0) / (2 * np.pi) * c**2 * w1
     return [48 * (8 / 3) * c * w0, 24 * (8 / 3) * c * w2, row, row]
+
+
+def _alias_stokes_dipole(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    """Return the rows of force dipoles: odd, as `_alias_laplace_grad`."""
+    zeros = np.zeros_like(w0)
+    return [48 * (8 / 9) * c * w0, zeros, zeros, zeros]
 
 
 def _alias_spin(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
@@ -251,6 +261,11 @@ SPIN = Layer(
     profiles.phi_stokes, np.sqrt(2 / 3), steep=15.2,
 )  # fmt: skip
 SPIN_OF_TORQUES = replace(SPIN, name="spin of torques", alias=_alias_spin_of_torques, turned=True)
+#: Dipoles: a third of the gradient's square, for as large a sum of squares.
+STOKES_DIPOLE = Layer(
+    "stokes_dipole", (-0.13177511, 3.02364259, -2.01462036, 7.1919357), (np.sqrt(32 / 9), 2), _tables_stokes_dipole,
+    _alias_stokes_dipole, profiles.phi_stokes, np.sqrt(8 / 9), steep=25.3,
+)  # fmt: skip
 STOKES_GRAD = Layer(
     "stokes_grad", (0.41753103, 3.02364259, -2.01462036, 7.1919357), (np.sqrt(32 / 3), 2), _tables_stokes_grad,
     _alias_stokes_grad, profiles.phi_stokes, np.sqrt(8 / 3), steep=76.0,

@@ -28,14 +28,15 @@ def function(source: str | FunctionText, name: str, **slots: Any) -> Callable[..
 
 
 def _loaded(place: KernelLocation, slots: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """Return the names of a kernel file, including imported ones, with slots of this file filled."""
+    """Return the names of a file, including imported ones, with slots filled, constants in imported files as well."""
     file = kernel_files.read(place)
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
+    numbers = {name: value for name, value in slots.items() if isinstance(value, int | float)}
     slots_by_module = {item.module: slots[local] for local, item in file.imports.items() if local in slots}
     for local, source in file.imports.items():
         slot = slots_by_module.get(source.module)
         file_of = kernel_files.package_place(source.module) if slot is None else kernel_files.locate(slot)
-        names[local] = _loaded(file_of)[source.name]
+        names[local] = _loaded(file_of, numbers)[source.name]
     constants = {name: value for name, value in slots.items() if name in file.constants}
     names |= constants
     tree = parsed(file.text)

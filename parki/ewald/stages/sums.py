@@ -148,7 +148,10 @@ class SumSteps:
         if len(out) == 1 or self.place.frame is None:
             return [self._step(PACK, "load", out.shape[1], args | {"rows": len(out)})]
         matrix = constant("frame", np.array(self.place.frame, self.p.dtype))
-        return [self._step(PACK, "load_vectors", out.shape[1], args | {"matrix": matrix, "vectors": len(out) // 3})]
+        count = len(out) // 3
+        load = self._step(PACK, "load_vectors", out.shape[1], args | {"matrix": matrix, "vectors": count})
+        columns = left_out.threes(0, len(out))[count:]  # of a matrix, whose rows are turned
+        return [load, *self._turns(PACK, out, columns, matrix)]
 
     def _directed(self) -> tuple[Handle, list[Step]]:
         """Return strengths, with q and n as grid directions for a double layer in a triclinic cell, and the steps."""
@@ -225,8 +228,11 @@ class SumSteps:
         if self.place.frame is None:
             return []
         matrix = constant("axes", np.array(self.place.frame, self.p.dtype).T.copy())
-        vectors = [out[rows] for rows in left_out.result_vectors(self.p.kernel)]
-        return [self._step(UNPACK, "turn_vectors", out.shape[1], {"u": vector, "matrix": matrix}) for vector in vectors]
+        return self._turns(UNPACK, out, left_out.result_vectors(self.p.kernel), matrix)
+
+    def _turns(self, phase: str, a: Handle, vectors: list[slice], matrix: Handle) -> list[Step]:
+        """Return the steps that multiply vectors, rows of an array, by a matrix."""
+        return [self._step(phase, "turn_vectors", a.shape[1], {"u": a[v], "matrix": matrix}) for v in vectors]
 
     def _step(self, phase: str, name: str, items: int, args: dict[str, object]) -> Step:
         return Step(phase, engine.kernel("glue", name, real=self.p.dtype), items, args)
