@@ -17,6 +17,7 @@ import pytest
 os.environ["PARKI_CALIBRATION"] = "off"  # before parki is imported
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before the first library of OpenMP is loaded
 
+from parki import hints
 from parki.engine import SpaceUnavailable
 from parki.engine.run import spaces
 
@@ -30,6 +31,12 @@ def _no_idle_stages():
     """Forget the stages that one-shot sums of other tests have left, which may hold stand-ins."""
     if idle := sys.modules.get("parki.ewald.idle"):
         idle._kept.clear()
+
+
+@pytest.fixture
+def exact_roots(monkeypatch):
+    """Compute roots to rounding at any tolerance: pairs that are summed are then exact, on hosts as on GPUs."""
+    monkeypatch.setattr(hints, "SHORT", ())
 
 
 @pytest.fixture

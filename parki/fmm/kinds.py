@@ -18,7 +18,6 @@ from parki.fmm.method import Aim, Fmm
 from parki.fmm.representations import Representation
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeProblem
-from parki.hints import short
 from parki.prediction import PlanCost
 from parki.tasks.sizes import TaskSizes
 from parki.trees import octlists
@@ -52,7 +51,7 @@ class Kifmm(Fmm):
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         p = aim.parameters
         cut = p.expected if aim.tolerance is None else aim.tolerance
-        short_slots = short(cut)
+        error = cut
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         team_limits = limits.of(self.space)
@@ -60,9 +59,7 @@ class Kifmm(Fmm):
             devices = len(aim.schedule.units.devices)
             sizes = TaskSizes.of(spaces.workers(self.space), len(tree.nodes.octet_parent), devices)
             team_limits = replace(limits.DEVICE if devices else team_limits, tasks=sizes)
-        return surface_expansion(
-            tree, lists, aim.representation, p.order, team_limits, tolerance=cut, short_slots=short_slots
-        )
+        return surface_expansion(tree, lists, aim.representation, p.order, team_limits, tolerance=cut, error=error)
 
 
 class Chebyshev(Fmm):

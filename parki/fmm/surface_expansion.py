@@ -26,12 +26,14 @@ from parki.fmm.expansion import TOP_LEVEL, BoxValues, Expansion, Particles, orde
 from parki.fmm.limits import TeamLimits
 from parki.fmm.representations import Representation
 from parki.fmm.surface_tasks import SurfaceCuts
+from parki.hints import short
 from parki.pairs import Pair
 from parki.proxies import AT_ONCE, ProxyKernels
 from parki.trees.lists import csr, merge_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
+SOLVED = 0.1  # error of fields at surfaces relative to that of a sum: solving for equivalents makes it larger
 OCTETS_AT_ONCE = 64  # octets whose children are folded together: they stay in a second-level cache
 RADII = {"inner": surfaces.INNER, "outer": surfaces.OUTER}
 Ints = NDArray[np.int32]
@@ -45,13 +47,13 @@ class SurfaceKernels:
     ----------
     representation : Representation
     real : dtype
-    short : tuple of str
-        Hints on the digits of roots and exponentials that are enough.
+    error : float
+        Relative error of the sum, for which fewer digits of roots and exponentials may be enough.
     """
 
     representation: Representation
     real: DTypeLike
-    short: tuple[str, ...] = ()
+    error: float = 0.0
 
     def check_values(self) -> Workunit:
         """Return the sum over particles at surface points."""
@@ -65,10 +67,12 @@ class SurfaceKernels:
     def ranges(self) -> Workunit:
         """Return the sum over particles at particles."""
         real = np.dtype(self.real)
-        return ProxyKernels(self.representation.pair, real, real, 1, self.short).ranges()
+        return ProxyKernels(self.representation.pair, real, real, 1, short(self.error)).ranges()
 
     def _unit(self, name: str, pair: Pair, **constants: Any) -> Workunit:
-        slots, hints = dict(pair.slots) | constants, (*pair.hints, AT_ONCE)
+        slots, hints = dict(pair.slots) | constants, (*pair.hints, *short(SOLVED * self.error), AT_ONCE)
+        if pair.ours:
+            hints = (*hints, "ordinary_rsqrt")  # particles are as far from surfaces as a box is wide, about
         return engine.kernel("surfaces", name, real=np.dtype(self.real), pair=pair.pair, hints=hints, **slots)
 
 
@@ -97,7 +101,7 @@ class SurfaceExpansion(Expansion):
 
 def surface_expansion(
     tree: Octree, lists: OctLists, representation: Representation, p: int, limits: TeamLimits, *, tolerance: float,
-    short_slots: tuple[str, ...] = (),
+    error: float = 0.0,
 ) -> SurfaceExpansion:  # fmt: skip
     """Return a sum by equivalent sources.
 
@@ -111,11 +115,11 @@ def surface_expansion(
     limits : TeamLimits
     tolerance : float
         Relative error of the sum; singular values that matter less are left out.
-    short_slots : tuple of str
-        Hints on the digits of roots and exponentials that are enough.
+    error : float
+        Relative error of the sum, for which fewer digits of roots and exponentials may be enough.
     """
     particles, part = Particles.of(tree, representation.pair), part_of(tree)
-    kernels = SurfaceKernels(representation, particles.real, short_slots)
+    kernels = SurfaceKernels(representation, particles.real, error)
     boxes, upward, far = None, [], []
     if any_far(tree, lists) if part is None else part.far and tree.nodes.depth >= TOP_LEVEL:
         boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)

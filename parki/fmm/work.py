@@ -16,7 +16,6 @@ from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.staging import Staged
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import OCTETS_AT_ONCE, SurfaceExpansion, SurfaceKernels
-from parki.hints import short
 from parki.perfmodels.counts import fmm
 from parki.perfmodels.counts.fmm import FmmSizes, FmmTexts, Matrix, OctetLevel, TranslationLevel
 from parki.perfmodels.counts.totals import Counts
@@ -96,7 +95,7 @@ def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
     """Return the texts of the kernels of a sum."""
     representation, particles, p = structure.representation, structure.expansion.particles, parameters.order
     real, text, pair = particles.real, engine.operations, particles.pair
-    kernels = SurfaceKernels(representation, real, short(parameters.expected))
+    kernels = SurfaceKernels(representation, real, parameters.expected)
     steps = {name: box_translations.folding(name, real, 1 if representation.masks is None else 8) for name in FOLDINGS}
     steps |= {
         name: box_translations.products(real, add=name == "products_add") for name in ("products", "products_add")

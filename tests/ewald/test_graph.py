@@ -20,8 +20,8 @@ BOX = (1.0, 1.3, 0.8)
 
 
 @pytest.fixture
-def cupy(monkeypatch):
-    """Return the stand-in, with the parameters of a host: results are compared to rounding."""
+def cupy(monkeypatch, exact_roots):
+    """Return the stand-in, with the parameters of a host and exact roots there: results are compared to rounding."""
     monkeypatch.setattr(prediction, "H200", Costs())
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     made = standin.install(monkeypatch)
