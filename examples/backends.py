@@ -7,7 +7,7 @@ The same sum on every execution space of this machine, from one kernel source an
 :Run: ``python examples/backends.py -o backends.png`` (``--small``: fewer points)
 :Expect: One line for each space: the time of the first sum, which compiles the kernels that were never compiled before,
    that of the next ones, and the difference from ``Serial``; or the missing part, and how to get it. The differences
-   are rounding, far below the tolerance.
+   are far below the tolerance: rounding, and the digits of roots that hosts leave out.
 
 The simulators run the code of a GPU thread by thread, and look for races: they get few points, and their own line.
 """

@@ -34,8 +34,8 @@ def _no_idle_stages():
 
 
 @pytest.fixture
-def exact_roots(monkeypatch):
-    """Compute roots to rounding at any tolerance: pairs that are summed are then exact, on hosts as on GPUs."""
+def all_digits(monkeypatch):
+    """Compute roots and exponentials to all digits at any tolerance, as devices do: results agree to rounding."""
     monkeypatch.setattr(hints, "SHORT", ())
 
 

@@ -333,7 +333,7 @@ def test_torch(asked, fft_type, torch):
 
 
 @pytest.mark.parametrize("fft_type", ["R2C", "C2C"])
-def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, monkeypatch):
+def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, all_digits, monkeypatch):
     monkeypatch.setattr(prediction, "H200", Costs())  # the parameters of a host
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     given = problem("stokes_sl")
@@ -344,7 +344,7 @@ def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, monkeypa
 
 
 @pytest.mark.parametrize("asked", [{}, {"fft": "cupy"}, {"fft_type": "C2C"}], ids=str)
-def test_arrays_on_a_gpu(asked, cupy, monkeypatch):
+def test_arrays_on_a_gpu(asked, cupy, all_digits, monkeypatch):
     monkeypatch.setattr(prediction, "H200", Costs())
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     given = problem("stokes_comb")

@@ -8,8 +8,8 @@ import pytest
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = """
 adjoints all_pairs arguments arrays cells charges checks counts dimensions direct_method docstrings energies error
-excluding exclusions fft flows fluctuations freespace kernel_parameters keywords lanczos lattice left_out memory method
-moves names neighbours normal operators options pairs plan prediction proxies queries ranks saying scaling spelling
+excluding exclusions fft flows fluctuations freespace hints kernel_parameters keywords lanczos lattice left_out memory
+method moves names neighbours normal operators options pairs plan prediction proxies queries ranks saying scaling spelling
 tables timing trees units utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)

@@ -78,11 +78,15 @@ class Energies:
         question, p = choice.question, choice.parameters
         sizes = measured.sizes(question, p, problem.power, density, rows)
         old_sizes = question.sizes or (1.0,) * len(sizes)
-        if all(new > exclusions.ENOUGH * old for new, old in zip(sizes, old_sizes, strict=True)):
+        near_error = p.tolerance * exclusions.least_share(rows, norms, self.gradient is True)
+        pairs_suffice = near_error > exclusions.ENOUGH * p.pair_error
+        if pairs_suffice and all(new > exclusions.ENOUGH * old for new, old in zip(sizes, old_sizes, strict=True)):
             return None
+        near_error = p.pair_error if pairs_suffice else exclusions.rounded(near_error)
         new_sizes = tuple(min(exclusions.rounded(new), old) for new, old in zip(sizes, old_sizes, strict=True))
         question = replace(question, sizes=new_sizes)
-        return self, replace(choice, question=question, parameters=choose.parameters(question))
+        parameters = replace(choose.parameters(question), near_error=near_error)
+        return self, replace(choice, question=question, parameters=parameters)
 
     def serves_energies(self, problem: EwaldProblem, stress: bool) -> bool:
         """Tell whether this sum gives energies and forces, and the `stress` if that is asked for, to the tolerance."""

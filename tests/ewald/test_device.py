@@ -25,7 +25,7 @@ ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 
 
 @pytest.fixture(autouse=True)
-def same_parameters(monkeypatch, exact_roots):
+def same_parameters(monkeypatch, all_digits):
     """Give a GPU the parameters of a host, and hosts exact roots: results are compared to rounding."""
     monkeypatch.setattr(prediction, "H200", Costs())
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")

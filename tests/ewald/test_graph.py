@@ -20,7 +20,7 @@ BOX = (1.0, 1.3, 0.8)
 
 
 @pytest.fixture
-def cupy(monkeypatch, exact_roots):
+def cupy(monkeypatch, all_digits):
     """Return the stand-in, with the parameters of a host and exact roots there: results are compared to rounding."""
     monkeypatch.setattr(prediction, "H200", Costs())
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")

@@ -102,7 +102,7 @@ def test_on_the_gpu_that_is_here(name, problem):
                 assert ratio(*problem(kernel, dtype), kernel, execution_space=name, **{option: variant}) <= 1
 
 
-def test_numbers_of_threads_are_honoured_by_every_variant(rng, exact_roots):
+def test_numbers_of_threads_are_honoured_by_every_variant(rng, all_digits):
     """Numbers hold where a thread is a source or a target, too."""
     x, q = rng.random((3, 50)), rng.standard_normal(50)
     options = {"box": (1, 1, 1), "tolerance": 1e-3, "far_precision": "double"}

@@ -30,7 +30,7 @@ def relative(a, b):
 
 
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_comb"])
-def test_compiled_stages_agree_with_plain_numpy(kernel, exact_roots):
+def test_compiled_stages_agree_with_plain_numpy(kernel, all_digits):
     p = verify.scaled(choose.parameters(Question(kernel, (1.0, 1.0, 1.0), 300, 300, 1e-4)))
     near, far = verify.compiled(p, spaces.get())
     assert relative(near, verify.reference_near(p)) < 1e-13

@@ -23,6 +23,7 @@ from parki.tasks.durations import Durations
 from parki.tasks.sharing import Sharing
 from tests.quick import but
 
+pytestmark = pytest.mark.usefixtures("all_digits")
 CASES = {
     "coulomb": {"kernel": "coulomb"},
     "stokes": {"kernel": "stokes_sl"},
@@ -31,12 +32,6 @@ CASES = {
 SOME = but("stokes", of=CASES)
 BOTH = ("GpuSim", "OpenMP")
 MISSING = "HIP" if spaces.available()["HIP"] is not None else "Cuda"  # no machine has both
-
-
-@pytest.fixture(autouse=True)
-def all_digits(monkeypatch):
-    """Compute roots and exponentials to all digits: shortened ones differ between hosts and devices."""
-    monkeypatch.setattr("parki.fmm.kinds.short", lambda error: ())
 
 
 def clusters(rng, n):

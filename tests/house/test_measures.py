@@ -44,9 +44,9 @@ TRACES = {
     "fmm kifmm plan": (7, 4),
     "fmm chebyshev plan": (10, 6),
     "ewald laplace once": (38, 24),
-    "treecode dual once": (35, 27),
-    "treecode pc once": (35, 27),
-    "fmm kifmm once": (43, 31),
+    "treecode dual once": (36, 27),
+    "treecode pc once": (36, 27),
+    "fmm kifmm once": (44, 32),
     "fmm chebyshev once": (38, 28),
     "direct once": (7, 4),
 }

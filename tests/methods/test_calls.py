@@ -149,7 +149,7 @@ def test_results_depend_on_neither_threads_nor_space(method, rng):
 
 
 @pytest.mark.parametrize("method", but(*TREECODES, "chebyshev", of=METHODS))
-def test_spheres_that_overlap(method, exact_roots, rng):
+def test_spheres_that_overlap(method, all_digits, rng):
     """RPY has another formula for spheres nearer than 2a: no pair within that distance is far."""
     x, f = samples.uniform(NS, 1), rng.standard_normal((3, NS))
     options = COARSE[method] | ({"order": 4, "leaf_size": 4} if method in FMM else {})

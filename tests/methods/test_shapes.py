@@ -106,7 +106,7 @@ def test_charges_of_one_group_alone(method):
     assert error < TOLERANCE[method]
 
 
-@pytest.mark.usefixtures("exact_roots")
+@pytest.mark.usefixtures("all_digits")
 @each_method
 @many
 def test_all_points_equal(n, method):
@@ -125,7 +125,7 @@ def test_all_points_equal(n, method):
     np.testing.assert_allclose(u, abs(q).sum() / np.linalg.norm(elsewhere - 0.7), rtol=TOLERANCE[method])
 
 
-@pytest.mark.usefixtures("exact_roots")
+@pytest.mark.usefixtures("all_digits")
 @each_method
 def test_two_places_of_many_points(method):
     x = np.array([[0.0], [0.0], [1.0]]) * (np.arange(2000) % 2)
@@ -134,7 +134,7 @@ def test_two_places_of_many_points(method):
     assert error < (1e-12 if method in TREECODES else TOLERANCE[method])  # one proxy point for each place
 
 
-@pytest.mark.usefixtures("exact_roots")
+@pytest.mark.usefixtures("all_digits")
 @each_method
 def test_one_point(method):
     one, q = np.array([[0.3], [0.1], [-2.0]]), np.array([2.5])

@@ -37,7 +37,7 @@ def shortest(lists):
     return min(len(getattr(lists, name)) for name in ("u_t", "v_t", "w_t", "x_t"))
 
 
-@pytest.mark.usefixtures("exact_roots")
+@pytest.mark.usefixtures("all_digits")
 @pytest.mark.portability
 @IN_DOUBLE
 @pytest.mark.parametrize("method", METHODS)
@@ -61,7 +61,7 @@ def test_sums(kernel, method, space, real, rng):
     assert np.linalg.norm(u - ours) <= rounding * np.linalg.norm(exact)
 
 
-@pytest.mark.usefixtures("exact_roots")
+@pytest.mark.usefixtures("all_digits")
 @pytest.mark.portability
 @pytest.mark.parametrize("method", but("chebyshev", of=METHODS))
 def test_gradients(method, space):

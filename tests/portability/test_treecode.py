@@ -16,7 +16,7 @@ from tests.portability.formulas import SHORT_EXP, close, shortened
 
 RADIAL, VECTOR = formulas.RADIAL, formulas.VECTOR
 
-pytestmark = [pytest.mark.portability, pytest.mark.usefixtures("exact_roots")]
+pytestmark = [pytest.mark.portability, pytest.mark.usefixtures("all_digits")]
 
 DTYPES = ("float64", "float32")
 YUKAWA = {"pair": "pair/radial", "radial": "radial/yukawa", "VALUE": True, "GRADIENT": True}

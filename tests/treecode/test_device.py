@@ -7,7 +7,7 @@ import parki
 from tests.ewald import cupy_standin as standin
 from tests.methods.sums import TREECODES
 
-pytestmark = pytest.mark.usefixtures("exact_roots")
+pytestmark = pytest.mark.usefixtures("all_digits")
 OPTIONS = {"theta": 0.8, "degree": 2, "leaf_size": 20}
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 

@@ -104,7 +104,7 @@ def on_nodes(m):
 
 
 def exponentials(plan):
-    """Return the error allowed to exponentials, which grows with the expected error (`parki.freespace.short`)."""
+    """Return the error allowed to exponentials, which grows with the expected error (`parki.hints.short`)."""
     return 4.4e-7 if plan.parameters.expected >= 3e-6 else 1.7e-9
 
 

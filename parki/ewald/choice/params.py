@@ -40,6 +40,8 @@ class Parameters:
         Number of periodic axes, the first ones.
     skew : tuple of three floats, optional
         Entries t01, t02, t12 of a triclinic cell: its lattice vectors are (l0, t01, t02), (0, l1, t12), (0, 0, l2).
+    near_error : float, optional
+        Relative error for which roots of near pairs have enough digits; by default the tolerance.
 
     See Also
     --------
@@ -73,6 +75,12 @@ class Parameters:
     radial_degree: int
     periodicity: int = 3
     skew: tuple[float, float, float] | None = None
+    near_error: float | None = None
+
+    @property
+    def pair_error(self) -> float:
+        """Return the relative error for which roots of near pairs have enough digits."""
+        return self.tolerance if self.near_error is None else self.near_error
 
     @property
     def itemsizes(self) -> tuple[int, int]:

@@ -68,7 +68,7 @@ def verify(
     small = scaled(p)
     near, far = compiled(small, space, v, rhs)
     rounding, far_rounding = (1e4 * float(np.finfo(name).eps) for name in (p.dtype, p.far))
-    rounding += ROOTS * hints.rounding(p.tolerance)
+    rounding += ROOTS * hints.rounding(p.pair_error)
     for part, field, exact, bound in (
         ("near field", near, reference_near(small, rhs), rounding),
         ("far field", far, reference_far(small, rhs), min(SLACK * p.tolerance, LARGEST_ERROR) + far_rounding),
