@@ -13,6 +13,7 @@ from tests.distributed.shares import CELL, Case, cuts, far
 from tests.ewald import cupy_standin as standin
 from tests.quick import every
 
+pytestmark = pytest.mark.usefixtures("all_digits")
 SAME = {"float64": 1e-12, "float32": 3e-6}
 
 
