@@ -25,6 +25,7 @@ from parki.kernels.scalar import rinv_or_zero
 real = pk.double
 TERMS = 16  # coefficients, an even number, of the polynomial of each far part in t = 2 r2 / rc2 - 1
 RHS = 1  # right-hand sides
+LINEAR = NS  # numbers of a source's strengths in which its field is linear, the first ones
 SKEW = False  # the box repeats in skew layers
 WIDTH = 3 + RHS * NS  # numbers of a source: x, y, z, strengths of the first right-hand side, of the second, …
 SUMS = RHS * NU  # numbers of a target, right-hand sides in the same order
@@ -255,7 +256,7 @@ def add_listed(
     for r in range(RHS):
         s: List[real] = [0.0] * NS
         strengths(src, e, r, s)
-        for k in range(NS):
+        for k in range(LINEAR):
             if r2 >= rc2:
                 s[k] = 0.0
         add_pair(r, dx, dy, dz, r2, w, far, s, acc)

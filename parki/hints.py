@@ -9,11 +9,13 @@ SHORT = (
     (1e-8, "shorter_exp", 1.6e-9),
     (3e-6, "shortest_exp", 5.5e-7),
 )
+#: Error of roots and exponentials, at most, in formulas that are not parki's: they may be differences of these.
+CAREFUL = 1e-12
 
 
-def short(error: float) -> tuple[str, ...]:
-    """Return hints for roots and exponentials of a sum with this relative error."""
-    return tuple(hint for threshold, hint, _ in SHORT if error >= threshold)
+def short(error: float, is_ours: bool) -> tuple[str, ...]:
+    """Return hints for roots and exponentials of a sum with this relative error, of a pair of parki or a caller's."""
+    return tuple(hint for threshold, hint, largest in SHORT if error >= threshold and (is_ours or largest <= CAREFUL))
 
 
 def rounding(error: float) -> float:

@@ -66,11 +66,11 @@ class SurfaceKernels:
 
     def ranges(self) -> Workunit:
         """Return the sum over particles at particles."""
-        real = np.dtype(self.real)
-        return ProxyKernels(self.representation.pair, real, real, 1, short(self.error)).ranges()
+        real, pair = np.dtype(self.real), self.representation.pair
+        return ProxyKernels(pair, real, real, 1, short(self.error, pair.ours)).ranges()
 
     def _unit(self, name: str, pair: Pair, **constants: Any) -> Workunit:
-        slots, hints = dict(pair.slots) | constants, (*pair.hints, *short(SOLVED * self.error), AT_ONCE)
+        slots, hints = dict(pair.slots) | constants, (*pair.hints, *short(SOLVED * self.error, pair.ours), AT_ONCE)
         if pair.ours:
             hints = (*hints, "ordinary_rsqrt")  # particles are as far from surfaces as a box is wide, about
         return engine.kernel("surfaces", name, real=np.dtype(self.real), pair=pair.pair, hints=hints, **slots)

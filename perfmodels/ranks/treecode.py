@@ -189,7 +189,7 @@ def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Paramet
     far = {"separation": problem.kernel.separation(), "cubes": p.tolerance is not None}
     traverse = dual.traverse if case.method == "dual" else lists.traverse
     pairs = traverse(nodes, nodes, p.theta, **far)
-    kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
+    kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, short(p.expected, linear.ours))
     grid = costs.grid(kernels)
     difficulty = params.difficulty(linear, p, problem.extent, 0.0, n)
     rule = p.rule(params.field_size(linear, problem.extent), difficulty, grid)

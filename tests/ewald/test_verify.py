@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,36 @@ def test_compiled_stages_agree_with_plain_numpy(kernel, all_digits):
     near, far = verify.compiled(p, spaces.get())
     assert relative(near, verify.reference_near(p)) < 1e-13
     assert relative(far, verify.reference_far(p)) < 1e-4
+
+
+OVER_A_PARAMETER = '''"""Laplace, with charges over a parameter."""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NS = 2  # numbers per source: q, divisor
+NU = 1
+NF = 1
+SCREENED = False
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    """Add the potential of a charge to u."""
+    u[0] += s[0] / s[1] * (w - far[0])
+'''
+
+
+def test_sources_out_of_reach_keep_their_parameters(tmp_path, all_digits):
+    """A source beyond the cutoff has no charge, but a divisor that is not zero."""
+    path = tmp_path / "over.py"
+    path.write_text(OVER_A_PARAMETER, "utf-8")
+    p = verify.scaled(choose.parameters(Question("laplace", (1.0, 1.0, 1.0), 300, 300, 1e-4)))
+    p = replace(p, kernel=replace(p.kernel, pair=str(path), names=("divisor",), parameters=(2.0,)))
+    near, _ = verify.compiled(p, spaces.get())
+    assert relative(near, verify.reference_near(p)) < 1e-13
 
 
 def test_sound_objects_are_marked_and_not_checked_again(chosen, unmarked, monkeypatch):

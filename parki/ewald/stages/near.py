@@ -35,11 +35,11 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
     """Return the near-field workunit for some parameters and `rhs` right-hand sides; `skew` for a triclinic box."""
     pair = {"pair": p.kernel.pair, **dict(p.kernel.slots), "SCREENED": True}
     pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
-    hints, slots = (*p.kernel.hints, *short(p.pair_error)), {}
+    hints, slots = (*p.kernel.hints, *short(p.pair_error, p.kernel.ours)), {}
     if _is_ordinary(p):
         hints = (*hints, "ordinary_rsqrt")
     if v.p2p == "LIST":
-        hints = (*hints, "open_lists", JAM.get(len(p.kernel.far), "jam_2"))
+        hints, slots = (*hints, "open_lists", JAM.get(len(p.kernel.far), "jam_2")), {"LINEAR": p.kernel.dens}
     elif v.p2p == "LIST-2D":
         hints, parts = (*hints, f"lanes_{v.lanes}"), _parts(p, v, rhs)
         slots = {"TARGETS": -(-v.targets // parts), "PARTS": parts, "LANES": v.lanes}
