@@ -57,19 +57,28 @@ struct pk_set_bits {
 };
 template <int LANES, int WORDS>
 static constexpr pk_set_bits<LANES, WORDS> pk_places{};
+// Return 4 or 8 bytes as words, by one instruction: g++ 12 takes several for __builtin_convertvector.
+#ifdef __clang__
+PK_INLINE pk_x4 pk_words4(const uint8_t* p) { return __builtin_convertvector(*(const pk_uvec<uint8_t, 4>*)p, pk_x4); }
+PK_INLINE pk_x8 pk_words8(const uint8_t* p) { return __builtin_convertvector(*(const pk_uvec<uint8_t, 8>*)p, pk_x8); }
+#else
+typedef __attribute__((vector_size(16))) char pk_c16;
+PK_INLINE pk_x4 pk_words4(const uint8_t* p) {
+  return __builtin_ia32_pmovzxbd128((pk_c16)pk_x4{*(const pk_uvec<int32_t, 1>*)p, 0, 0, 0});
+}
+PK_INLINE pk_x8 pk_words8(const uint8_t* p) {
+  return __builtin_ia32_pmovzxbd256((pk_c16)pk_vec<int64_t, 2>{*(const pk_uvec<int64_t, 1>*)p, 0});
+}
+#endif
 // Return the lanes of r whose bits are set, from lane 0 on; lanes after them are copies of lane 0.
 template <class R>
 PK_INLINE R pk_signs_compress(R r, unsigned on) {
   constexpr int L = pk_lanes<R>, WORDS = sizeof(R) / 4 / L;
   const uint8_t* const places = pk_places<L, WORDS>.of[on];
-  typedef __attribute__((vector_size(16))) char C16;
-  if constexpr (sizeof(R) == 16) {
-    const C16 bytes = (C16)pk_x4{*(const pk_uvec<int32_t, 1>*)places, 0, 0, 0};
-    return (R)__builtin_ia32_vpermilvarps((pk_f4)r, (pk_x4)__builtin_ia32_pmovzxbd128(bytes));
-  } else {
-    const C16 bytes = (C16)pk_vec<int64_t, 2>{*(const pk_uvec<int64_t, 1>*)places, 0};
-    return (R)__builtin_ia32_permvarsi256((pk_x8)r, (pk_x8)__builtin_ia32_pmovzxbd256(bytes));
-  }
+  if constexpr (sizeof(R) == 16)
+    return (R)__builtin_ia32_vpermilvarps((pk_f4)r, pk_words4(places));
+  else
+    return (R)__builtin_ia32_permvarsi256((pk_x8)r, pk_words8(places));
 }
 #else
 template <class R>
