@@ -4,15 +4,6 @@ import itertools
 
 import numpy as np
 
-from parki.engine.run import spaces
-
-SHORT_EXP = 3e-6  # relative error of exponentials of few digits, which hosts compute and devices do not
-
-
-def shortened(kernel, space, real):
-    """Return whether a device's sum in double precision differs from a host's by the host's short exponentials."""
-    return kernel == "yukawa" and real == "float64" and space in spaces.DEVICE
-
 
 def close(found, exact, factor=1.0):
     """Assert agreement to a few roundings, relative to the largest value."""

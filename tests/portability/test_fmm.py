@@ -16,7 +16,6 @@ from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.surface_expansion import surface_expansion
 from parki.trees import octlists, octree
 from tests.methods.sums import FMM as METHODS
-from tests.portability.formulas import SHORT_EXP, shortened
 from tests.quick import but
 
 SLOW = pytest.mark.slow
@@ -57,8 +56,7 @@ def test_sums(kernel, method, space, real, rng):
     exact = parki.direct.direct_sum(kernel, *wide, **parameters)
     assert np.linalg.norm(u - exact) <= 0.05 * np.linalg.norm(exact)
     ours = parki.fmm.plan(kernel, x, y, execution_space="Serial", **options)(dens, normals)
-    rounding = SHORT_EXP if shortened(kernel, space, real) else ROUNDING[real]
-    assert np.linalg.norm(u - ours) <= rounding * np.linalg.norm(exact)
+    assert np.linalg.norm(u - ours) <= ROUNDING[real] * np.linalg.norm(exact)
 
 
 @pytest.mark.usefixtures("all_digits")
