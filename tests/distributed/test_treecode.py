@@ -231,7 +231,7 @@ def test_questions_to_one_process_alone():
 
 
 @pytest.mark.parametrize("method", ["dual", "cp"])
-def test_arrays_of_a_device(method, monkeypatch):
+def test_arrays_of_a_device(method, all_digits, monkeypatch):
     cupy = standin.install(monkeypatch)
     one = case(n=300, put=cupy.asarray, options={"method": method, "execution_space": None})
     u, _ = one.over(3, lambda comm, plan, strengths: plan.space.name)

@@ -57,7 +57,7 @@ def test_single_precision(file):
 
 
 @pytest.mark.parametrize("periodicity", [0, 2, 3])
-def test_near_field_of_an_ewald_sum(periodicity):
+def test_near_field_of_an_ewald_sum(periodicity, all_digits):
     kernel = dataclasses.replace(parki.ewald.kernels.LAPLACE, name="own", pair=cell_kernels.laplace)
     options = {"box": (1, 1, 1), "periodicity": periodicity, "tolerance": 1e-6}
     q = Q - Q.mean()
