@@ -22,9 +22,10 @@ COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # acceptance parameter and degree of the published treecodes
 TOLERANT = 0.8  # theta for a tolerance: nearer pairs take more proxy points than they save
 KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
-# Shares of the tolerance for which errors are chosen: the usual one, and one for few particles or for far particles
-# with most of the field, which leave little to average.
-ERROR_SHARE, LEAST_ERROR_SHARE = 0.5, 0.2
+# Largest error of a pair over the tolerance.  Sums of charges of both signs have up to 0.7 of the tolerance then: few
+# pairs are at the limit, and errors of both sides of the dual traversal's pairs average out.
+ERROR_SHARES = {"dual": 1.25, "pc": 0.5, "cp": 0.5}
+LEAST_ERROR_SHARE = 0.2  # for few particles, or far ones with most of the field, which leave little to average
 FEW_POINTS = 1000  # targets or sources below which they count as few
 REACH = {"float64": 1e-13, "float32": 1e-6}  # least relative errors that sums reach
 MOST_DEGREE = proxies.MOST_POINTS - 1
@@ -146,7 +147,7 @@ def choose(
         error = _bound(theta, degree + 1)
     else:
         caution = question.fewest < FEW_POINTS or (extent > 0 and _grows(pair, extent, space))
-        theta, error = TOLERANT, (LEAST_ERROR_SHARE if caution else ERROR_SHARE) * tolerance
+        theta, error = TOLERANT, (LEAST_ERROR_SHARE if caution else ERROR_SHARES[question.method]) * tolerance
         if extent <= 0:
             degree = 1
         elif pair.smooth:
