@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from parki.perfmodels.bench.measure import Row
 
 N, FEWER = 100_000, 30_000  # particles where no --n is given; of benchmarks that hold many sums at once
+SPHERES = 10_000  # spheres whose pairs pystokes sums in about a second
 WATER = 2_685  # atoms of the box of water of the examples
 ROOM = "parki.perfmodels.bench"
 
@@ -114,6 +115,7 @@ BENCHMARKS = {
         Benchmark("crowds", "Ewald sums of crowded points", "sums.crowds"),
         Benchmark("free", "Ewald sums in free space, beside FMM3D", "free.free_space"),
         Benchmark("peers", "forces of ions, beside OpenMM and torch-pme", "peers.peers"),
+        Benchmark("spheres", "velocities of spheres, beside pystokes", "peers_pystokes.spheres", n=SPHERES),
         Benchmark(
             "water",
             "energies and forces of a box of water, beside OpenMM",

@@ -109,7 +109,7 @@ def openmm_rows(modules: list[ModuleType], system: Ions, repeat: int, space: Spa
             openmm_forces(modules[0], system, tolerance, c, workers(space)) for c in cutoffs or [0.49 * system.side]
         ]
         openmm_run = fastest(runs, system)
-        target = _agreeing("OpenMM", _error(openmm_run(system.x), system.forces))
+        target = agreeing("OpenMM", relative(openmm_run(system.x), system.forces))
         double, error_double = _forces_within(target, system, space, np.float64)
         single, error_single = _forces_within(target, system, space, np.float32)
         times = turns([_each(run, system) for run in (openmm_run, double, single)], repeat)
@@ -164,7 +164,7 @@ def _forces_within(
             return -q * plan(q)
 
         runs.append(run)
-        return _error(run(system.x), system.forces)
+        return relative(run(system.x), system.forces)
 
     _, error_reached = reaching(error, target)
     return runs[-1], error_reached
@@ -183,9 +183,9 @@ def torch_rows(modules: list[ModuleType], system: Ions, repeat: int, space: Spac
             runs = [torch_sum(modules, system, cut, cut / per_cutoff, mesh, nodes, forces) for cut, mesh in meshes]
             torch_run = fastest(runs, system, warm=False)
             exact = system.forces if forces else system.potential
-            target = _agreeing("torch-pme", _error(torch_run(system.x), exact))
+            target = agreeing("torch-pme", relative(torch_run(system.x), exact))
             tolerance, error_reached = reaching(
-                lambda t, f=forces, e=exact: _error(_sums(system.x, system, t, f, space), e), target
+                lambda t, f=forces, e=exact: relative(_sums(system.x, system, t, f, space), e), target
             )
 
             def ours(x: np.ndarray, t: float = tolerance, forces: bool = forces) -> np.ndarray:
@@ -267,11 +267,13 @@ def _each(run: Callable[[np.ndarray], np.ndarray], system: Ions) -> Callable[[],
     return measure
 
 
-def _agreeing(name: str, error: float) -> float:
+def agreeing(name: str, error: float) -> float:
+    """Return the error of a program; raise RuntimeError if it is that of another sum."""
     if not error < AGREE:
         raise RuntimeError(f"{name} and parki differ by {error:.1e}; expected the same sums")
     return error
 
 
-def _error(result: np.ndarray, exact: np.ndarray) -> float:
+def relative(result: np.ndarray, exact: np.ndarray) -> float:
+    """Return the error of a result relative to the exact one, in the 2-norm."""
     return float(np.linalg.norm(result - exact) / np.linalg.norm(exact))

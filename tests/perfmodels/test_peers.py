@@ -34,7 +34,7 @@ def test_moving_all_points_changes_no_force():
     first, second = next(moves), next(moves)
     assert np.abs(first - second).max() > 0.1 * here.side
     for x in (first, second):
-        assert peers._error(peers._sums(x, here, 1e-8, True, space), here.forces) < 1e-8
+        assert peers.relative(peers._sums(x, here, 1e-8, True, space), here.forces) < 1e-8
 
 
 def test_who_is_absent_is_named(monkeypatch):
@@ -71,9 +71,9 @@ def test_peers_agree(name, others):
 
 def test_another_sum_is_found_out():
     with pytest.raises(RuntimeError, match="Peer and parki differ by 5"):
-        peers._agreeing("Peer", 0.5)
+        peers.agreeing("Peer", 0.5)
     with pytest.raises(RuntimeError, match="differ"):
-        peers._agreeing("Peer", float("nan"))
+        peers.agreeing("Peer", float("nan"))
 
 
 def test_the_largest_tolerance_that_reaches_an_error():
