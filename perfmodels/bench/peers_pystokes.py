@@ -70,8 +70,8 @@ def free_rows(pystokes: ModuleType, n: int, repeat: int, space: Space) -> list[R
     x, f, _ = suspension(n)
     options: dict[str, Any] = {"radius": 1.0, "execution_space": space}
     plans = [direct.plan("rpy", x, x, **options), *(fmm.plan("rpy", x, x, tolerance=t, **options) for t in TOLERANCES)]
-    theirs = velocities(pystokes.unbounded.Rbm(radius=1.0, particles=n, viscosity=1.0), x, f)
-    runs = [theirs, *(functools.partial(plan, f) for plan in plans)]
+    peer = velocities(pystokes.unbounded.Rbm(radius=1.0, particles=n, viscosity=1.0), x, f)
+    runs = [peer, *(functools.partial(plan, f) for plan in plans)]
     errors = [relative(run(), plans[0](f)) for run in runs]
     agreeing("pystokes", errors[0])
     names = ["pystokes", "parki, all pairs", *(f"parki, kifmm, tolerance {t:g}" for t in TOLERANCES)]
@@ -86,15 +86,15 @@ def periodic_rows(pystokes: ModuleType, n: int, repeat: int, space: Space) -> li
     mobility = pystokes.periodic.Rbm(radius=1.0, particles=n, viscosity=1.0, boxSize=side)
     results: list[Row] = []
     for images in IMAGES:
-        theirs, plans = velocities(mobility, x, f, images, images), []
+        peer, plans = velocities(mobility, x, f, images, images), []
 
         def error(tolerance: float, plans: list[Any] = plans) -> float:
             plans.append(api.plan("rpy", x, x, tolerance=tolerance, **options))
             return relative(plans[-1](f), exact)
 
-        target = max(agreeing("pystokes", relative(theirs(), exact)), EXACT)
+        target = max(agreeing("pystokes", relative(peer(), exact)), EXACT)
         _, reached = reaching(error, target)
-        times = turns([clock(theirs), clock(functools.partial(plans[-1], f))], repeat)
+        times = turns([clock(peer), clock(functools.partial(plans[-1], f))], repeat)
         names = [f"pystokes, {images} images and modes", "parki"]
         results += rows(f"periodic cube, N = {n:,}", names, times, [target, reached], n)
     return results
