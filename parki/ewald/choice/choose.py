@@ -236,7 +236,8 @@ def _windows(
     layers = size.kernel.layers
     units = tuple(tuple(_round_up(u * size.turned(x, c / rc) / level) for u in size.units(x, rc)) for x in layers)
     mean = _round_up(size.mean / level) if size.mean else 0.0
-    return _window_table(size.kernel, split, float(c), float(xi), _least_mode(size, c, rc), units, mean)
+    layers = tuple(size.at(layer, rc) for layer in layers)
+    return _window_table(layers, split, float(c), float(xi), _least_mode(size, c, rc), units, mean)
 
 
 def _least_mode(size: Size, c: float, rc: float) -> float:
@@ -260,14 +261,14 @@ def _round_up(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _window_table(
-    kernel: Kernel, split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...],
+    layers: tuple[Layer, ...], split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...],
     mean: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
     """Return the least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
     P = np.arange(max(_LEAST_NODES, middle - 2), middle + 4)
     worst = 0.0
-    for layer, (spread, coincidence) in zip(kernel.layers, units, strict=True):
+    for layer, (spread, coincidence) in zip(layers, units, strict=True):
         width = P[:, None, None]
         parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
         worst = np.maximum(worst, np.hypot(spread * parts[0], coincidence * parts[1]))
@@ -289,7 +290,7 @@ def _shape(
     beta = P * np.arange(1.7, 3.02, 0.03)
     worst = 0.0
     for layer in size.kernel.layers:
-        parts = window.alias(layer, split, c, xi, low, P, beta, np.array(sigma)[:, None])
+        parts = window.alias(size.at(layer, rc), split, c, xi, low, P, beta, np.array(sigma)[:, None])
         spread, coincidence = (size.turned(layer, c / rc) * unit for unit in size.units(layer, rc))
         total = np.hypot(spread * parts[0], coincidence * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))

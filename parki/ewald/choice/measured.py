@@ -48,6 +48,6 @@ def _expected(question: Question, p: Parameters) -> tuple[float, ...]:
     size = Size(p.kernel, question.domain, question.n_sources, question.same, random, height=arrangement.height)
     expected_sizes = []
     for layer in p.kernel.layers:
-        unit = math.sqrt(1 / (volume * p.rc) if layer.steep else p.rc / volume)
+        unit = float(layer.unit(p.rc, volume))
         expected_sizes.append(unit / float(size.units(layer, p.rc)[0]) * p.kernel.scale)
     return tuple(expected_sizes)
