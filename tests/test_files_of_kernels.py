@@ -23,6 +23,7 @@ OTHER = {
     "laplace_dipole": ("x y z dx dy dz", []),
     "stokes_dl": ("x y z qx qy qz nx ny nz", []),
     "stokes_grad": ("x y z fx fy fz", []),
+    "regularised_dipole": ("x y z dx dy dz", ["--epsilon", "0.5"]),
     "stokes_dipole": ("x y z dxx dxy dxz dyx dyy dyz dzx dzy dzz", []),
 }
 

@@ -73,9 +73,7 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     near, far, table = _parts(question)
     far_type = question.far or ("float32" if far >= SINGLE else "float64")
     itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
-    random = 1.0 - max(0.0, question.arrangement.regular)
-    height = question.arrangement.height
-    size = Size(kernel, domain, question.n_sources, question.same, random, question.sizes, height)
+    size = Size.of(question, question.sizes)
     is_fixed = question.rc is not None
     tries = np.array([question.rc]) if is_fixed else _cutoffs(domain, question.n_sources, kernel.separation())
     c, xi = _bandwidth(size, split, tries, near)
@@ -139,7 +137,8 @@ def _goal(question: Question) -> float:
     few_targets = max(1, min(question.n_targets, question.n_sources))
     n, box, periodicity = max(1, question.n_sources), question.box, question.periodicity
     # A few points may nearly cancel, or be so far apart that they hardly interact, and cost little: aim lower.
-    factor = min(1.0, (few_targets / 300) ** (2 / 3 if question.kernel.steep else 1 / 3)) * min(1.0, n / 16) ** 3
+    enough, power = (30, 1 / 3) if question.kernel.cubic else (300, 2 / 3 if question.kernel.steep else 1 / 3)
+    factor = min(1.0, few_targets / enough) ** power * min(1.0, n / 16) ** 3
     if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
         factor *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
     factor *= _smoothing(question)

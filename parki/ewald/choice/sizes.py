@@ -19,19 +19,24 @@ others inaccurate, and does not count.
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import k1
 
+from parki.ewald.choice.question import Question
 from parki.ewald.kernel import Kernel
+from parki.ewald.split import profiles
 from parki.ewald.split.layers import Layer
 from parki.perfmodels.select import Domain
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 #: Least size of a sum like 1/r² of random points over its estimate, because the closest pairs dominate.
 EASE = 1.59
-CLOSEST = 0.554  # mean distance of the closest of random points of density 1
+CLOSEST = 1.3  # distance of the closest of many random pairs of density 1, exceeded in some percent of all sums
+MOST_CLOSEST = 0.45  # most of it over the side of the box
+NARROW = 0.15  # width of blobs over their distance, below which their own field is larger than that of a crystal
 BALL = 0.62  # radius of a ball of volume 1
 MOST_DECAY = 30.0  # range of an integrand that falls as exp(−2t)
 ALL_MODES = 45 * math.pi**2 / 512  # ∫ t⁴ K₁(t)² dt
@@ -44,7 +49,8 @@ class Size:
     """Scale of a sum's errors: kernel, domain, number of sources `n`; `same` if the targets are the sources.
 
     `random` is 1 for random points, 0 for a crystal; `found` is the size of each layer over that of random strengths,
-    empty if unknown; `height` the share of the free side of two periodic directions that points extend over.
+    empty if unknown; `height` the share of the free side of two periodic directions that points extend over;
+    `n_targets` the number of targets; `clustered` 1 for targets away from a cluster of sources, 0 for random points.
     """
 
     kernel: Kernel
@@ -54,6 +60,20 @@ class Size:
     random: float = 0.0
     found: tuple[float, ...] = ()
     height: float = 1.0
+    n_targets: int = 1
+    clustered: float = 0.0
+
+    @classmethod
+    def of(cls, question: Question, found: tuple[float, ...] = ()) -> Self:
+        """Return the scale of the errors of a question that is `resolved`."""
+        place = question.arrangement
+        regular = place.regular if place else 0.0
+        random, clustered = 1.0 - max(0.0, regular), 0.0 if question.same else min(1.0, max(0.0, -2.0 * regular))
+        height = place.height if place else 1.0
+        return cls(
+            question.kernel, question.domain, question.n_sources, question.same, random, found, height,
+            question.n_targets, clustered,
+        )  # fmt: skip
 
     @cached_property
     def length(self) -> float:
@@ -101,7 +121,7 @@ class Size:
         """Return the radius of the ball in k-space without modes, beyond which an integral replaces their sum."""
         longest = self.length if self.domain.periodicity == 3 else max(self.domain.box)
         wave = (6 * np.pi**2) ** (1 / 3) / longest
-        if self.kernel.layers[0].cubic:
+        if self.kernel.cubic:
             return wave
         return min(wave, 8 / (math.prod(self.domain.box) * self.potential))
 
@@ -121,12 +141,29 @@ class Size:
     @cached_property
     def dipoles(self) -> float:
         """Return U²/Q of regularised source dipoles, without the field of a dipole at itself."""
-        n, volume, epsilon = max(self.n, 1), math.prod(self.domain.box), self.epsilon
-        closest = CLOSEST * self.length / n ** (1 / 3 if self.same else 1 / 6)
+        volume, epsilon = math.prod(self.domain.box), self.epsilon
+        pairs = max(1, self.n) * max(1, self.n_targets)
+        closest = min(CLOSEST * pairs ** (-(1 - self.clustered) / 3), MOST_CLOSEST) * self.length
         low, high = math.atan(epsilon / (BALL * self.length)), math.atan(epsilon / closest)
         sine, cosine = (f(low + 0.5 * (high - low) * (_NODES + 1)) ** 2 for f in (np.sin, np.cos))
-        pairs = 0.5 * (high - low) * float(_WEIGHTS @ (sine * cosine * (4 * sine**2 + 2 * cosine**2)))
-        return 4 * np.pi * pairs / (epsilon**3 * volume) * _share_beyond(epsilon * self.least_mode)
+        integral = 0.5 * (high - low) * float(_WEIGHTS @ (sine * cosine * (4 * sine**2 + 2 * cosine**2)))
+        square = 4 * np.pi * integral / (epsilon**3 * volume) * _share_beyond(epsilon * self.least_mode)
+        return square * min(1.0, self._alternating / square) ** (1 - self.random)
+
+    @property
+    def _alternating(self) -> float:
+        """Return U²/Q of dipoles that alternate along all axes of a crystal."""
+        if self.random == 1:
+            return math.inf
+        density, spacings = self.n / math.prod(self.domain.box), np.array(self.domain.box) / max(1, self.n) ** (1 / 3)
+        if self.same and self.epsilon < NARROW * min(spacings):
+            return math.inf
+        counts = np.arange(-3.0, 3.0) if self.same else np.array([-1.0, 0.0])
+        waves = [2 * np.pi * (counts + 0.5) / spacing for spacing in spacings]
+        k2 = np.sum(np.square(np.meshgrid(*waves)), axis=0)
+        modes = profiles.softened_dipole(k2, self.epsilon)
+        sum_ = (2 / 3 * modes.sum()) ** 2 if self.same else 2 / 3 * np.square(modes).sum()
+        return float(density**2 / max(1, self.n) * (4 * np.pi) ** 2 * sum_)
 
     def units(self, layer: Layer, rc: NDArray | float) -> tuple[NDArray | float, NDArray | float]:
         """Return the units of `Layer.truncation` and of the second estimate of `window.alias`, over U."""

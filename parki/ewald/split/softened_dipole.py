@@ -26,7 +26,7 @@ class SoftenedDipoleField(SoftenedField):
     def shift(self) -> float:
         """Return the constant that is subtracted from the Laplacian before the cut.
 
-        Beside a plane there is none: no field of a mode beside a plane depends on others.
+        Beside a plane there is none: across it nothing but the Laplacian is left, which falls off.
         """
         return self._mean if self.periodicity < 2 else 0.0
 
