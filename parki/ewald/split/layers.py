@@ -135,7 +135,7 @@ class Layer:
         kernels reach only some of them, and U is √(2πQ/(κV)) if that is less.  For the double layer and gradients U is
         √(S Q/(V d)), d = l/n^(1/3) and S = `steep`, where the closest pairs dominate, and √(S Q)/l² far from all
         sources; the former is used if targets are the sources (`is_same`), else the geometric mean.  Screening
-        multiplies both by ((1 + κd/2) exp(−2κd))^(1/2).
+        multiplies both by ((1 + κd/2) exp(−2κd))^(1/2).  Cubic layers have their units in `choice.sizes.Size`.
 
         Parameters
         ----------
