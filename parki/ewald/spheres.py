@@ -93,12 +93,12 @@ def regularised_dipole(
     dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
         Dipoles d.
     epsilon : float
-        Width ε, in the points' unit of length; along periodic directions at most half of a side.
+        Width ε, in the points' unit of length, at most half of a side along periodic directions.
 
     Returns
     -------
     array (3, Nt), with k right-hand sides (k, 3, Nt), or a tuple
-        The velocity at all targets; a tuple as by `parki.ewald.laplace`.
+        The flow at all targets; a tuple as by `parki.ewald.laplace`.
 
     Notes
     -----

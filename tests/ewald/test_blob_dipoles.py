@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.special import j0, k1, roots_legendre
+from scipy.special import k1, roots_legendre
 
 import parki
 from parki.ewald.kernels import find
 from parki.ewald.split import far_parts, means, profiles
 from parki.ewald.split.softened_dipole import SoftenedDipoleField
 from parki.ewald.stages import green
-from tests.ewald import blob_dipoles, sums
+from tests.ewald import blob_dipoles, blobs, sums
 from tests.mobilities import matrix
 
 BOX = (1.0, 1.2, 0.9)
@@ -21,11 +21,6 @@ RC = 0.4
 def own(k, epsilon):
     """Return the kernel's transform over that of a point dipole."""
     return epsilon * k * k1(epsilon * k)
-
-
-def interval(n, end):
-    nodes, weights = roots_legendre(n)
-    return 0.5 * end * (nodes + 1), 0.5 * end * weights
 
 
 # The reference
@@ -68,7 +63,7 @@ def test_exact_sums_of_wide_blobs_are_those_of_their_modes(rng):
 
 def near_harmonic(split, s):
     """Return 1/s less its far part."""
-    k, weights = interval(200, split.kmax)
+    k, weights = blobs.interval(200, split.kmax)
     return 1 / s - 2 / np.pi * np.sinc(np.outer(s, k) / np.pi) @ (weights * split.phi(k))
 
 
@@ -114,13 +109,9 @@ def test_cut_fields_are_the_far_field_up_to_the_cut(periodicity, epsilon):
     """Compare the transform's inverse to the closed forms of a Gaussian split."""
     split, box, radius = SPLITS["gaussian"], (1.0, 1.0, 1.0), 1.4
     field = SoftenedDipoleField(split, 0.5, epsilon, periodicity, radius)
-    k, weights = interval(300, split.kmax)
+    k, weights = blobs.interval(300, split.kmax)
     r = np.linspace(0.0, radius - 0.5, 30)
-    waves = (
-        lambda x: np.sinc(x / np.pi) * k**2 / (2 * np.pi**2), lambda x: j0(x) * k / (2 * np.pi),
-        lambda x: np.cos(x) / np.pi,
-    )[periodicity]  # fmt: skip
-    found = waves(np.outer(r, k)) @ (weights * field.modes(k**2, 1.0, 1.0)) + field.shift
+    found = blobs.from_modes(r, k, weights * field.modes(k**2, 1.0, 1.0), periodicity) + field.shift
     if periodicity:
         at, along = np.zeros((3, len(r), 1)), np.eye(3)[:, :1]
         at[2, :, 0] = r

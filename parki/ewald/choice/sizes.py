@@ -64,14 +64,14 @@ class Size:
     clustered: float = 0.0
 
     @classmethod
-    def of(cls, question: Question, found: tuple[float, ...] = ()) -> Self:
-        """Return the scale of the errors of a question that is `resolved`."""
+    def of(cls, question: Question, sizes: tuple[float, ...] = ()) -> Self:
+        """Return the scale of the errors of a question that is `resolved`, with `sizes` as `found`."""
         place = question.arrangement
         regular = place.regular if place else 0.0
         random, clustered = 1.0 - max(0.0, regular), 0.0 if question.same else min(1.0, max(0.0, -2.0 * regular))
         height = place.height if place else 1.0
         return cls(
-            question.kernel, question.domain, question.n_sources, question.same, random, found, height,
+            question.kernel, question.domain, question.n_sources, question.same, random, sizes, height,
             question.n_targets, clustered,
         )  # fmt: skip
 
