@@ -36,6 +36,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 EASE = 1.59
 CLOSEST = 1.3  # distance of the closest of many random pairs of density 1, exceeded in some percent of all sums
 MOST_CLOSEST = 0.45  # most of it over the side of the box
+LEFT = 0.1  # share of the field of a cluster of dipoles whose sum is zero
 NARROW = 0.15  # width of blobs over their distance, below which their own field is larger than that of a crystal
 BALL = 0.62  # radius of a ball of volume 1
 MOST_DECAY = 30.0  # range of an integrand that falls as exp(−2t)
@@ -143,12 +144,20 @@ class Size:
         """Return U²/Q of regularised source dipoles, without the field of a dipole at itself."""
         volume, epsilon = math.prod(self.domain.box), self.epsilon
         pairs = max(1, self.n) * max(1, self.n_targets)
-        closest = min(CLOSEST * pairs ** (-(1 - self.clustered) / 3), MOST_CLOSEST) * self.length
+        closest = min(CLOSEST / pairs ** (1 / 3), MOST_CLOSEST) * self.length
         low, high = math.atan(epsilon / (BALL * self.length)), math.atan(epsilon / closest)
         sine, cosine = (f(low + 0.5 * (high - low) * (_NODES + 1)) ** 2 for f in (np.sin, np.cos))
         integral = 0.5 * (high - low) * float(_WEIGHTS @ (sine * cosine * (4 * sine**2 + 2 * cosine**2)))
         square = 4 * np.pi * integral / (epsilon**3 * volume) * _share_beyond(epsilon * self.least_mode)
-        return square * min(1.0, self._alternating / square) ** (1 - self.random)
+        square *= min(1.0, self._alternating / square) ** (1 - self.random)
+        return square * min(1.0, self._distant / square) ** self.clustered
+
+    @property
+    def _distant(self) -> float:
+        """Return U²/Q of a cluster of dipoles that nearly cancel, at the far end of the box."""
+        reach = np.array(self.domain.box)
+        reach[: self.domain.periodicity] *= 0.5
+        return float(2 * LEFT**2 / (reach @ reach + self.epsilon**2) ** 3)
 
     @property
     def _alternating(self) -> float:

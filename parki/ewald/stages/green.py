@@ -53,7 +53,8 @@ def profile(p: Parameters) -> Values:
 
     That of a softened kernel is a Chebyshev series in t = 2 √(k/kmax) − 1, in which k⁴ ln k is smooth and coefficients
     of k² ln k fall with the ninth power of their number, last term first.
-    The polynomial is accurate to a hundredth of the tolerance or to rounding.
+    The polynomial is accurate to a hundredth of the tolerance or to rounding, that of a flat Green's function, whose
+    errors are alike at all wave numbers, to a hundredth of it more.
     """
     split, softened = profiles.profile(p.split, p.c, p.rc, p.xi), p.kernel.spectrum.softened
     terms = int(0.4 * p.c) + 24
@@ -61,7 +62,8 @@ def profile(p: Parameters) -> Values:
         terms += (144 if p.kernel.spectrum.flat else 24) + int(6 * math.sqrt(p.kernel.parameter() * p.kmax))
     k = split.kmax * (0.5 * (series.points(terms) + 1.0)) ** (2.0 if softened else 0.5)
     coefficients = series.coefficients(p.kernel.profile(split, k))
-    degree = series.degree(coefficients, max(0.01 * p.tolerance, float(np.finfo(p.far).eps)))
+    level = (1e-4 if p.kernel.spectrum.flat else 0.01) * p.tolerance
+    degree = series.degree(coefficients, max(level, float(np.finfo(p.far).eps)))
     first = coefficients[: degree + 1]
     return np.ascontiguousarray(first[::-1] if softened else series.powers(first))
 
