@@ -114,9 +114,10 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     levels = {layer: table / float(size.units(layer, rc)[0] * size.turned(layer, kmax)) for layer in kernel.layers}
     degree = max(layer.degree(split, c, xi, level) for layer, level in levels.items())
     true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
+    near_error = question.tolerance * size.cancelling if kernel.cubic else None
     return Parameters(
         kernel, box, question.tolerance, question.dtype, far_type, split, rc, c, kmax, true_xi, grid, h, width, beta,
-        width // 2 + 2, degree, periodicity, skew,
+        width // 2 + 2, degree, periodicity, skew, near_error,
     )  # fmt: skip
 
 

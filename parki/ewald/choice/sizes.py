@@ -34,8 +34,9 @@ from parki.perfmodels.select import Domain
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 #: Least size of a sum like 1/r² of random points over its estimate, because the closest pairs dominate.
 EASE = 1.59
-CLOSEST = 1.3  # distance of the closest of many random pairs of density 1, exceeded in some percent of all sums
+CLOSEST = 0.7  # distance of the closest of sources of density 1: 0.55 of random ones, 0.9 of spheres in a liquid
 MOST_CLOSEST = 0.45  # most of it over the side of the box
+LEAST_CANCELLING = 1e-6  # least size of dipoles that cancel over that of random ones
 LEFT = 0.1  # share of the field of a cluster of dipoles whose sum is zero
 NARROW = 0.15  # width of blobs over their distance, below which their own field is larger than that of a crystal
 BALL = 0.62  # radius of a ball of volume 1
@@ -51,7 +52,7 @@ class Size:
 
     `random` is 1 for random points, 0 for a crystal; `found` is the size of each layer over that of random strengths,
     empty if unknown; `height` the share of the free side of two periodic directions that points extend over;
-    `n_targets` the number of targets; `clustered` 1 for targets away from a cluster of sources, 0 for random points.
+    `clustered` is 1 for targets away from a cluster of sources, 0 for random points.
     """
 
     kernel: Kernel
@@ -61,7 +62,6 @@ class Size:
     random: float = 0.0
     found: tuple[float, ...] = ()
     height: float = 1.0
-    n_targets: int = 1
     clustered: float = 0.0
 
     @classmethod
@@ -72,9 +72,8 @@ class Size:
         random, clustered = 1.0 - max(0.0, regular), 0.0 if question.same else min(1.0, max(0.0, -2.0 * regular))
         height = place.height if place else 1.0
         return cls(
-            question.kernel, question.domain, question.n_sources, question.same, random, sizes, height,
-            question.n_targets, clustered,
-        )  # fmt: skip
+            question.kernel, question.domain, question.n_sources, question.same, random, sizes, height, clustered
+        )
 
     @cached_property
     def length(self) -> float:
@@ -142,15 +141,23 @@ class Size:
     @cached_property
     def dipoles(self) -> float:
         """Return U²/Q of regularised source dipoles, without the field of a dipole at itself."""
+        return self._random_dipoles * self.cancelling**2
+
+    @cached_property
+    def cancelling(self) -> float:
+        """Return U of dipoles over that of random ones."""
+        crystal, cluster = (min(1.0, square / self._random_dipoles) for square in (self._alternating, self._distant))
+        return max(crystal ** (0.5 - 0.5 * self.random) * cluster ** (0.5 * self.clustered), LEAST_CANCELLING)
+
+    @cached_property
+    def _random_dipoles(self) -> float:
+        """Return U²/Q of random dipoles."""
         volume, epsilon = math.prod(self.domain.box), self.epsilon
-        pairs = max(1, self.n) * max(1, self.n_targets)
-        closest = min(CLOSEST / pairs ** (1 / 3), MOST_CLOSEST) * self.length
+        closest = min(CLOSEST / max(1, self.n) ** (1 / 3), MOST_CLOSEST) * self.length
         low, high = math.atan(epsilon / (BALL * self.length)), math.atan(epsilon / closest)
         sine, cosine = (f(low + 0.5 * (high - low) * (_NODES + 1)) ** 2 for f in (np.sin, np.cos))
         integral = 0.5 * (high - low) * float(_WEIGHTS @ (sine * cosine * (4 * sine**2 + 2 * cosine**2)))
-        square = 4 * np.pi * integral / (epsilon**3 * volume) * _share_beyond(epsilon * self.least_mode)
-        square *= min(1.0, self._alternating / square) ** (1 - self.random)
-        return square * min(1.0, self._distant / square) ** self.clustered
+        return 4 * np.pi * integral / (epsilon**3 * volume) * _share_beyond(epsilon * self.least_mode)
 
     @property
     def _distant(self) -> float:

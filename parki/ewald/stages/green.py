@@ -62,7 +62,7 @@ def profile(p: Parameters) -> Values:
         terms += (144 if p.kernel.spectrum.flat else 24) + int(6 * math.sqrt(p.kernel.parameter() * p.kmax))
     k = split.kmax * (0.5 * (series.points(terms) + 1.0)) ** (2.0 if softened else 0.5)
     coefficients = series.coefficients(p.kernel.profile(split, k))
-    level = (1e-4 if p.kernel.spectrum.flat else 0.01) * p.tolerance
+    level = 1e-4 * p.pair_error if p.kernel.spectrum.flat else 0.01 * p.tolerance
     degree = series.degree(coefficients, max(level, float(np.finfo(p.far).eps)))
     first = coefficients[: degree + 1]
     return np.ascontiguousarray(first[::-1] if softened else series.powers(first))
