@@ -2,8 +2,8 @@
 
 The multiplier of a mode is (w / (k² + kappa²)) Q(2 k²/kmax² - 1) dx dy dz, where Q is the profile of the split as a
 polynomial, highest power first, and dx, dy and dz are the factors of the window along the axes; it is 0 at k = 0 and
-beyond kmax.  SOFTENED takes for Q a Chebyshev series in 2 (k²/kmax²)^(1/4) - 1, last term first.  ROOT takes the
-square root that makes noise, share times what lies below it.
+beyond kmax.  SOFTENED takes for Q a Chebyshev series in 2 (k²/kmax²)^(1/4) - 1, last term first.  FLAT has w in the
+place of w / (k² + kappa²).  ROOT takes the square root that makes noise, share times what lies below it.
 """
 
 import pykokkos as pk
@@ -13,6 +13,7 @@ SINGLE = False  # planes are single lines: ky[m]
 SKEW = False  # a triclinic cell: the wave vector is (kx + s01 ky + s02 kz, ky + s12 kz, kz)
 ROOT = False
 SOFTENED = False
+FLAT = False
 
 
 @pk.workunit
@@ -56,7 +57,9 @@ def plane_multipliers(
             else:
                 for d in range(1, terms):
                     q = q * at + power[d]
-            v = weight * dz[j] * q / (k2 + number[1])
+            v = weight * dz[j] * q
+            if not FLAT:
+                v /= k2 + number[1]
             if ROOT:
                 if v < 0.0:
                     v = 0.0

@@ -251,6 +251,8 @@ def add_listed(
 ) -> None:  # fmt: skip
     """Add source e of a list to acc, without strength if it is not closer than rc; scale = 2 / rc2."""
     dx, dy, dz, r2 = separation(x, y, z, src, e)
+    if r2 > rc2:
+        r2 = rc2  # polynomials of far parts may overflow beyond it
     far: List[real] = [0.0] * NF
     w: real = root_and_far_parts(r2, coef, scale, tiny, far)
     for r in range(RHS):

@@ -82,6 +82,7 @@ def direct_sum(
     ``thin_plate``             q (Ns,)   1       q r² log(r/l), with l = ``unit``, 1 if not given
     ``rotlet``                 t (3,Ns)  3       t × r / r³
     ``regularised_stokeslet``  f (3,Ns)  3       ((r² + 2ε²) f + r (r·f)) / (r² + ε²)^(3/2), with ε = ``epsilon``
+    ``regularised_dipole``     d (3,Ns)  3       ((2ε² − r²) d + 3 r (r·d)) / (r² + ε²)^(5/2), with ε = ``epsilon``
     ``rpy``                    f (3,Ns)  3       (1/r + 2a²/3r³) f + (1/r³ − 2a²/r⁵) r (r·f), with a = ``radius``; for
                                                  r < 2a (4/3a) [(1 − 9r/32a) f + 3 r (r·f) / 32ar]
     ``rpy_rotation``           f t (6,   6       velocity, that of ``rpy`` plus t × r / r³, and angular velocity

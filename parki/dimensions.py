@@ -72,6 +72,7 @@ _PAIRS = {
     "pair/stokes_dipole": _SQUARE,
     "pair/rotlet": _SQUARE,
     "pair/regularised_stokeslet": _SIZED,
+    "pair/regularised_dipole": Dimensions((1,), (-3,)),
     "pair/rpy": _SIZED,
     "pair/faxen": _SIZED,  # doublets and Laplacians in the unit of length of the sum
     "pair/rpy_rotation": Dimensions((1,), (-1,) * 3 + (-2,) * 3, (0,) * 3 + (-1,) * 3),

@@ -41,6 +41,7 @@ DENSITIES = {
     "stokes_dipole": tuple(f"d{i}{j}" for i in "xyz" for j in "xyz"),
     "rotlet": TORQUES,
     "regularised_stokeslet": FORCES,
+    "regularised_dipole": DIPOLES,
     "rpy": FORCES,
     "rpy_rotation": FORCES + TORQUES,
 }

@@ -8,12 +8,13 @@ from typing import Literal
 KernelName = Literal[
     "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
     "stokes_grad", "stokes_dipole", "yukawa", "regularised_coulomb", "regularised_yukawa", "oscillatory", "gaussian",
-    "multiquadric", "inverse_quadratic", "biharmonic", "thin_plate", "rotlet", "regularised_stokeslet", "rpy",
-    "rpy_rotation", "coulomb", "stokeslet", "stresslet",
+    "multiquadric", "inverse_quadratic", "biharmonic", "thin_plate", "rotlet", "regularised_stokeslet",
+    "regularised_dipole", "rpy", "rpy_rotation", "coulomb", "stokeslet", "stresslet",
 ]  # fmt: skip
 EwaldKernelName = Literal[
     "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
-    "stokes_grad", "stokes_dipole", "yukawa", "rotlet", "regularised_stokeslet", "rpy", "rpy_rotation",
+    "stokes_grad", "stokes_dipole", "yukawa", "rotlet", "regularised_stokeslet", "regularised_dipole", "rpy",
+    "rpy_rotation",
 ]  # fmt: skip
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]

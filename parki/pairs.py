@@ -308,7 +308,7 @@ PAIRS: dict[str, Pair] = {
         _radial("biharmonic", **_FINITE),
         _radial("thin_plate", "unit", parameters=(1.0,), **_FINITE),
         _pair("rotlet", "pair/rotlet"),
-        _pair("regularised_stokeslet", "pair/regularised_stokeslet", "epsilon", **_FINITE),
+        *(_pair(key, f"pair/{key}", "epsilon", **_FINITE) for key in ("regularised_stokeslet", "regularised_dipole")),
         *(_pair(name, f"pair/{name}", "radius", core=(2.0,), **_FINITE) for name in ("rpy", "rpy_rotation")),
     )
 }

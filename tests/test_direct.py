@@ -13,10 +13,11 @@ from tests.ewald.sums import RESULT
 #: Numbers of components of the densities.
 KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
 KERNELS |= {"stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6, "stokes_pressure": 3, "stokes_grad": 3}
-KERNELS |= {"stokes_dipole": 9, "rotlet": 3, "regularised_stokeslet": 3, "rpy": 3, "rpy_rotation": 6}
+KERNELS |= {"stokes_dipole": 9, "rotlet": 3, "rpy": 3, "rpy_rotation": 6}
+KERNELS |= {"regularised_stokeslet": 3, "regularised_dipole": 3}
 RADIUS = 0.3
 PARAMETERS = {"yukawa": {"kappa": 0.7}, "rpy": {"radius": RADIUS}, "rpy_rotation": {"radius": RADIUS}}
-PARAMETERS |= {"regularised_stokeslet": {"epsilon": RADIUS}}
+PARAMETERS |= {"regularised_stokeslet": {"epsilon": RADIUS}, "regularised_dipole": {"epsilon": RADIUS}}
 WITH_NORMALS = ("stokes_dl", "stokes_comb")
 
 
@@ -42,6 +43,10 @@ def formula(kernel, x, y, dens, normals=None):
     if kernel == "regularised_stokeslet":
         b = (r2 + RADIUS**2) ** -1.5
         return dens @ (b * (r2 + 2 * RADIUS**2)).T + np.einsum("cij,ij->ci", r, b * np.einsum("cij,cj->ij", r, dens))
+    if kernel == "regularised_dipole":
+        b = (r2 + RADIUS**2) ** -2.5
+        along = 3 * b * np.einsum("cij,cj->ij", r, dens)
+        return dens @ (b * (2 * RADIUS**2 - r2)).T + np.einsum("cij,ij->ci", r, along)
     if kernel == "stokes_dipole":
         slopes = [formula("stokes_grad", x, y, dens[j::3]).reshape(3, 3, -1)[:, j] for j in range(3)]
         return -np.sum(slopes, axis=0)
@@ -131,6 +136,8 @@ def test_nothing_to_sum(kernel, rng):
     alone = 4 / (3 * RADIUS) * one[0] if kernel == "rpy" else 0  # a sphere moves by itself
     if kernel == "regularised_stokeslet":
         alone = 2 / RADIUS * one[0]
+    if kernel == "regularised_dipole":
+        alone = 2 / RADIUS**3 * one[0]
     if kernel == "rpy_rotation":
         alone = rotation.of_itself(one[0], RADIUS)
     np.testing.assert_allclose(direct_sum(kernel, y[:, :1], y[:, :1], *one, **rest), alone, rtol=1e-15)

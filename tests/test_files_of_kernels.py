@@ -23,6 +23,7 @@ OTHER = {
     "laplace_dipole": ("x y z dx dy dz", []),
     "stokes_dl": ("x y z qx qy qz nx ny nz", []),
     "stokes_grad": ("x y z fx fy fz", []),
+    "regularised_dipole": ("x y z dx dy dz", ["--parameter", "epsilon=0.5"]),
     "stokes_dipole": ("x y z dxx dxy dxz dyx dyy dyz dzx dzy dzz", []),
 }
 
@@ -36,8 +37,8 @@ def test_other_kernels_in_free_space_need_no_box(kernel, tmp_path, rng):
     assert cli.main([*command, "--tolerance", "1e-6", "-o", str(tmp_path / "out.csv")]) == 0
     x, dens, *normals = np.split(table.T, range(3, 9, 3)[: 1 + (kernel == "stokes_dl")])
     dens = dens[0] if kernel == "yukawa" else dens
-    kappa = {"kappa": 2.5} if more else {}
-    exact = parki.direct.direct_sum(kernel, x, x, dens, *normals, **kappa)
+    parameters = {"yukawa": {"kappa": 2.5}, "regularised_dipole": {"epsilon": 0.5}}.get(kernel, {})
+    exact = parki.direct.direct_sum(kernel, x, x, dens, *normals, **parameters)
     found = np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1).T
     np.testing.assert_allclose(found[:3], x)
     np.testing.assert_allclose(found[3:].squeeze(), exact, rtol=0, atol=1e-5 * np.abs(exact).max())

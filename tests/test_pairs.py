@@ -44,6 +44,10 @@ def regularised_stokeslet(r, length, f, e):
     return ((length**2 + 2 * e**2) * f + (f @ r) * r) / (length**2 + e**2) ** 1.5
 
 
+def regularised_dipole(r, length, d, e):
+    return ((2 * e**2 - length**2) * d + 3 * (d @ r) * r) / (length**2 + e**2) ** 2.5
+
+
 def rpy(r, length, f, a):
     along = (f @ r) * r
     if length > 2 * a:
@@ -61,6 +65,7 @@ VECTOR = {
     "stokes_dipole": (stokes_dipole, lambda d: np.zeros(3)),
     "rotlet": (rotlet, lambda t: 0 * t),
     "regularised_stokeslet": (regularised_stokeslet, lambda f, e: 2 * f / e),
+    "regularised_dipole": (regularised_dipole, lambda d, e: 2 * d / e**3),
     "rpy": (rpy, lambda f, a: 4 * f / (3 * a)),
     "rpy_rotation": (rotation.of_one, rotation.of_itself),
 }

@@ -21,7 +21,7 @@ SOME = {"kappa": 1.5, "epsilon": 0.3, "k": 2.0, "width": 0.6, "unit": 2.0, "radi
 WITH_SLOPE = [name for name, pair in PAIRS.items() if name == pair.name and pair.dens == pair.result == 1]
 WITH_ADJOINT = [
     "laplace_grad", "laplace_dipole", "stokes_dl", "stokes_comb", "stokes_pressure", "stokes_grad", "stokes_dipole",
-    "rotlet", "rpy", "rpy_rotation",
+    "rotlet", "rpy", "rpy_rotation", "regularised_dipole",
 ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from parki.error import CancellationWarning, NetDensityWarning, PrecisionWarning
 from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
 from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.spheres import regularised_stokeslet, rpy, rpy_rotation
+from parki.ewald.spheres import regularised_dipole, regularised_stokeslet, rpy, rpy_rotation
 from parki.ewald.stokes import rotlet, stokes_comb, stokes_dipole, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
 from parki.plan import Plan
 
@@ -19,6 +19,7 @@ __all__ = [
     "laplace_dipole",
     "laplace_grad",
     "plan",
+    "regularised_dipole",
     "regularised_stokeslet",
     "rotlet",
     "rpy",

@@ -66,7 +66,8 @@ def plan(
     kernel : str or Kernel
         ``"laplace"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``, ``"stokes_comb"``,
         ``"stokes_pressure"``, ``"stokes_grad"``, ``"stokes_dipole"``, ``"yukawa"``, ``"rotlet"``,
-        ``"regularised_stokeslet"``, ``"rpy"``, ``"rpy_rotation"``, or a kernel of your own (`parki.ewald.Kernel`).
+        ``"regularised_stokeslet"``, ``"regularised_dipole"``, ``"rpy"``, ``"rpy_rotation"``, or a kernel of your own
+        (`parki.ewald.Kernel`).
     targets, sources : array (3, Nt), (3, Ns)
         Points, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.  They are wrapped along periodic
         directions, and lie in ``[0, side]`` along free ones.
@@ -78,7 +79,7 @@ def plan(
         Radius of the spheres of ``"rpy"`` and ``"rpy_rotation"``, in the points' unit of length; for ``"rpy"`` also one
         for each sphere, as in `rpy`.
     epsilon : float, optional
-        Width ε of the blobs of ``"regularised_stokeslet"``, in the points' unit of length.
+        Width ε of the blobs of ``"regularised_stokeslet"`` and ``"regularised_dipole"``, in the points' unit of length.
     gradient : False, True or "only", default False
         With True, sum ``"laplace"`` or ``"yukawa"`` and its gradient in one pass; with ``"only"`` the gradient alone,
         also of ``"stokes_sl"``.

@@ -168,6 +168,11 @@ class Kernel(Pair):
         """Tell whether the kernel falls as 1/r²."""
         return all(layer.steep for layer in self.layers)
 
+    @property
+    def cubic(self) -> bool:
+        """Tell whether the kernel falls as 1/r³."""
+        return all(layer.cubic for layer in self.layers)
+
     def parameter(self, unit: float = 1.0) -> float:
         """Return the first parameter, which the profile depends on; 0 for kernels without.
 

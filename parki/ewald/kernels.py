@@ -12,8 +12,10 @@ from parki.ewald.split.far_parts import (
     D_SPHERES,
     E_SOFTENED,
     E_SPHERES,
+    H_SOFTENED,
     H_SPHERES,
     H_STOKES,
+    K_SOFTENED,
     K_SPHERES,
     K_STOKES,
     D,
@@ -82,6 +84,10 @@ REGULARISED_STOKESLET = _kernel(
     "regularised_stokeslet", (D_SOFTENED, E_SOFTENED), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.SOFTENED,
     mean=means.softened, net=FORCE, crystal=EVEN_CRYSTAL, near=2.2, common=0.84,
 )  # fmt: skip
+REGULARISED_DIPOLE = _kernel(
+    "regularised_dipole", (H_SOFTENED, K_SOFTENED), "multiplier/stokes", 3, (layers.REGULARISED_DIPOLE,),
+    spectra.SOFTENED_DIPOLE, mean=means.softened_dipole, crystal=EVEN_CRYSTAL, near=2.2, common=0.84,
+)  # fmt: skip
 RPY = _kernel(
     "rpy", (D_SPHERES, E_SPHERES), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.SPHERES, mean=means.spheres,
     net=FORCE, crystal=EVEN_CRYSTAL, near=2.3, common=0.84,
@@ -120,7 +126,7 @@ KERNELS = {
     for kernel in (
         LAPLACE, LAPLACE_GRAD, LAPLACE_DIPOLE, STOKES_SL, STOKES_DL, STOKES_COMB, STOKES_PRESSURE, STOKES_GRAD,
         STOKES_DIPOLE, YUKAWA,
-        ROTLET, REGULARISED_STOKESLET, RPY, RPY_ROTATION,
+        ROTLET, REGULARISED_STOKESLET, REGULARISED_DIPOLE, RPY, RPY_ROTATION,
     )
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from parki.ewald import kernels
 CELL = [[1.0, 0.0, 0.0], [0.3, 1.0, 0.0], [0.2, 0.1, 0.9]]
 BOX = (1.0, 1.3, 0.8)
 PARAMETERS = {"yukawa": {"kappa": 3.0}, "rpy": {"radius": 0.05}, "rpy_rotation": {"radius": 0.05}}
-PARAMETERS |= {"regularised_stokeslet": {"epsilon": 0.05}}
+PARAMETERS |= {name: {"epsilon": 0.05} for name in ("regularised_stokeslet", "regularised_dipole")}
 
 
 def cuts(n, ranks, seed=0):

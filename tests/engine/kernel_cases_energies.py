@@ -17,7 +17,10 @@ def modes(maker):
     sizes = {"x": 3, "y": 4, "z": 11}
     along = {f"{name}{axis}": maker.rng.uniform(0, 2, n) for name in "kd" for axis, n in sizes.items()}
     args = {"power": maker.rng.standard_normal(5), "number": np.array([2.0, 0.5, 4.0, 0.1, 0.1, -0.2, 0.3]), "terms": 5}
-    for slots, rows in (({}, 4), ({"SKEW": True}, 4), ({"SINGLE": True, "ROOT": True}, 1), ({"SOFTENED": True}, 4)):
+    soft = {"SOFTENED": True}
+    for slots, rows in (
+        ({}, 4), ({"SKEW": True}, 4), ({"SINGLE": True, "ROOT": True}, 1), (soft, 4), (soft | {"FLAT": True}, 4)
+    ):  # fmt: skip
         green = maker.zeros(3, rows, 11)
         yield "plane_multipliers", slots, 3 * rows, args | along | {"green": green, "rows": rows, "columns": 11}
 

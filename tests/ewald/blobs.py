@@ -8,9 +8,24 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
-from scipy.special import erf, erfc, exp1, kn, roots_legendre
+from scipy.special import erf, erfc, exp1, j0, kn, roots_legendre
 
 NODES, STEPS = 700, 2400
+
+
+def interval(n, end):
+    """Return nodes and weights of a quadrature from 0 to an end."""
+    nodes, weights = roots_legendre(n)
+    return 0.5 * end * (nodes + 1), 0.5 * end * weights
+
+
+def from_modes(r, k, modes, periodicity):
+    """Return a field at distances r from a point, a line or a plane, of modes times weights of their quadrature."""
+    waves = (
+        lambda x: np.sinc(x / np.pi) * k**2 / (2 * np.pi**2), lambda x: j0(x) * k / (2 * np.pi),
+        lambda x: np.cos(x) / np.pi,
+    )[periodicity]  # fmt: skip
+    return waves(np.outer(r, k)) @ modes
 
 
 def pairs(r, s, xi, epsilon):

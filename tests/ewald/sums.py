@@ -16,7 +16,7 @@ from scipy.special import erf, erfc, exp1
 from threadpoolctl import threadpool_limits
 
 from tests import rotation
-from tests.ewald import blobs
+from tests.ewald import blob_dipoles, blobs
 
 REACH = 6.6  # reach of near fields in 1/ξ, of modes in 2ξ: exp(−REACH²) is below 1e-18
 DECAY = 42.0  # gap to images along free directions, in decay lengths: exp(−DECAY) is below rounding
@@ -25,7 +25,8 @@ SCREENED = ("yukawa", "yukawa_grad")
 HARMONIC = ("laplace", "laplace_grad", "laplace_dipole", "stokes_pressure", "rotlet", "curvature")
 #: Parameters for tests that need some.
 PARAMETERS = {"yukawa": {"kappa": 2.0}, "rpy": {"radius": 0.06}, "rpy_rotation": {"radius": 0.06}}
-PARAMETERS |= {"regularised_stokeslet": {"epsilon": 0.05}}
+BLOBS = {"regularised_stokeslet": blobs, "regularised_dipole": blob_dipoles}
+PARAMETERS |= {name: {"epsilon": 0.05} for name in BLOBS}
 #: Numbers of components of the results; 3 for others.
 RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9, "rpy_rotation": 6}
 
@@ -47,7 +48,7 @@ def periodic(
     s = s.reshape(-1, y.shape[1])
     n = None if normals is None else np.asarray(normals, np.float64)
     box = np.asarray(box, np.float64)
-    kappa = epsilon if kernel == "regularised_stokeslet" else kappa
+    kappa = epsilon if kernel in BLOBS else kappa
     last = box, periodicity, xi, kappa, skew
     if kernel == "stokes_dipole":
         return dipoles(lambda f: periodic("stokes_grad", x, y, f, None, *last), s)
@@ -102,8 +103,8 @@ def near(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
 
 def pairs(kernel, r, s, n, xi, tiny, kappa):
     """Sum the near kernels over the sources; r (3, Nt, Ns)."""
-    if kernel == "regularised_stokeslet":
-        return blobs.pairs(r, s, xi, kappa)
+    if kernel in BLOBS:
+        return BLOBS[kernel].pairs(r, s, xi, kappa)
     if kernel == "stokes_dipole":
         return dipoles(lambda f: pairs("stokes_grad", r, f, n, xi, tiny, kappa), s)
     tau = np.sum(r * r, axis=0)
@@ -264,8 +265,8 @@ def far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
 def modes(kernel, rho, k, kk, weight, xi, kappa):
     """Multiply the modes ρ of one plane by the multipliers of a kernel."""
     c = kk / (4 * xi**2)
-    if kernel == "regularised_stokeslet":
-        return blobs.modes(rho, k, kk, weight, xi, kappa, REACH)
+    if kernel in BLOBS:
+        return BLOBS[kernel].modes(rho, k, kk, weight, xi, kappa, REACH)
     if kernel in SCREENED:
         v = 4 * np.pi * weight * np.exp(-c - (kappa / (2 * xi)) ** 2) / (kk + kappa**2) * rho
         return v if kernel == "yukawa" else 1j * k * v
@@ -297,8 +298,8 @@ def constant_modes(kernel, x, y, s, n, box, periodicity, xi, kappa):
     """Return the far field of lines or planes of sources."""
     r = x[:, :, None] - y[:, None, :]
     r[:periodicity] = 0.0
-    if kernel == "regularised_stokeslet":
-        return blobs.constant_modes(r, s, xi, box, periodicity, kappa)
+    if kernel in BLOBS:
+        return BLOBS[kernel].constant_modes(r, s, xi, box, periodicity, kappa)
     value, slope, lap, grad = (plane if periodicity == 2 else line)(r, xi, box)
     if kernel in HARMONIC:
         curvature = (plane_curvature if periodicity == 2 else line_curvature)(r, xi, box)

@@ -32,6 +32,10 @@ def integral(layer, split, rc, kappa=None):
         case "stokes_grad":
             a, b, c = -(r**-2 + 4 * r * E + 2 * r**3 * G), r**-2 + r * E, 2 * r**3 * G - 3 / r**2
             square = a**2 + (8 * b**2 + c**2 + 4 * a * b + 2 * a * c + 4 * b * c) / 3
+        case "regularised_dipole":  # for ε = 0
+            h, k = (far_parts.values(part, split, r) for part in (far_parts.H, far_parts.K))
+            a, b = 4 * h + 4 * r**2 * k - r**-3, 3 / r**3 - 4 * r**2 * k
+            square = a**2 + (2 * a * b + b**2) / 3
         case _:
             side = -(3 * E + 2 * r**2 * G) * r
             along = 3 * side + (4 * G - 6 / r**5) * r**3

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import j0, kn, roots_legendre
+from scipy.special import kn, roots_legendre
 
 import parki
 from parki.ewald.kernels import KERNELS, find
@@ -21,11 +21,6 @@ RC = 0.4
 def own(k, epsilon):
     """Return the kernel's transform over that of the single layer."""
     return 0.5 * (epsilon * k) ** 2 * kn(2, epsilon * k)
-
-
-def interval(n, end):
-    nodes, weights = roots_legendre(n)
-    return 0.5 * end * (nodes + 1), 0.5 * end * weights
 
 
 # The reference
@@ -65,7 +60,7 @@ def test_exact_sums_of_wide_blobs_are_those_of_their_modes(rng):
 
 def near_biharmonic(split, s):
     """Return s less its far part, which is zero far away."""
-    k, weights = interval(200, split.kmax)
+    k, weights = blobs.interval(200, split.kmax)
     rest = weights @ ((1 - split.phi_stokes(k)) / k**2) + 1 / split.kmax
     waves = np.sinc(np.outer(s, k) / np.pi) - 1
     return s - 4 / np.pi * (rest - waves @ (weights * split.phi_stokes(k) / k**2))
@@ -113,13 +108,9 @@ def test_cut_fields_are_the_far_field_up_to_the_cut(periodicity, epsilon):
     """Compare the transform's inverse to the closed forms of a Gaussian split: those of lines and planes of `sums`."""
     split, box, radius = SPLITS["gaussian"], (1.0, 1.0, 1.0), 1.4
     field = SoftenedField(split, 0.5, epsilon, periodicity, radius)
-    k, weights = interval(300, split.kmax)
+    k, weights = blobs.interval(300, split.kmax)
     r = np.linspace(0.0, radius - 0.5, 30)
-    waves = (
-        lambda x: np.sinc(x / np.pi) * k**2 / (2 * np.pi**2), lambda x: j0(x) * k / (2 * np.pi),
-        lambda x: np.cos(x) / np.pi,
-    )[periodicity]  # fmt: skip
-    found = waves(np.outer(r, k)) @ (weights * field.modes(k**2, 1.0, 1.0)) + field.shift
+    found = blobs.from_modes(r, k, weights * field.modes(k**2, 1.0, 1.0), periodicity) + field.shift
     if periodicity:
         at, along = np.zeros((3, len(r), 1)), np.eye(3)[:, :1]
         at[2, :, 0] = r

@@ -29,7 +29,9 @@ NET = {
 }
 
 
-@pytest.mark.parametrize("kernel", ["laplace_dipole", "yukawa", "stokes_dl", "stokes_dipole", "rotlet", *NET])
+@pytest.mark.parametrize(
+    "kernel", ["laplace_dipole", "yukawa", "stokes_dl", "stokes_dipole", "rotlet", "regularised_dipole", *NET]
+)
 def test_a_net_density_warns_once_a_plan(kernel, rng):
     x, pair = rng.random((3, 40)), parki.pairs.PAIRS[kernel]
     more = sums.PARAMETERS.get(kernel, {})

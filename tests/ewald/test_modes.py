@@ -14,13 +14,15 @@ from parki.ewald.choice.question import Question
 from parki.ewald.stages import multipliers
 
 GIVEN = {"yukawa": {"kappa": 2.0}, "rpy": {"radius": 0.05}, "regularised_stokeslet": {"epsilon": 0.2}}
+GIVEN |= {"regularised_dipole": {"epsilon": 0.2}}
+NAMES = ["laplace", "yukawa", "stokes_sl", "rpy", "laplace root", "regularised_stokeslet", "regularised_dipole"]
 SKEW = (0.3, -0.2, 0.1)
 
 
 @pytest.mark.portability
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("periodicity", "skew"), [(1, None), (2, None), (3, None), (3, SKEW)])
-@pytest.mark.parametrize("name", ["laplace", "yukawa", "stokes_sl", "rpy", "laplace root", "regularised_stokeslet"])
+@pytest.mark.parametrize("name", NAMES)
 def test_filled_tables(name, periodicity, skew, dtype, space, monkeypatch):
     """Every table is filled in, except where modes have no periodic part, and is that of the host."""
     monkeypatch.setattr(multipliers, "LARGE", 2)

@@ -1,5 +1,7 @@
 """Functions of the modes: formulas, whole sums without a grid, and the error that a window leaves."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -82,7 +84,7 @@ def far(caller, kernel, split, k, here, there, s, n, slopes=None):
     """
     k2 = np.sum(k * k, axis=0)
     safe = np.where(k2 > 0, k2, 1.0) if not kernel.spectrum.screened else k2 + kernel.kappa**2
-    green = (8 if kernel.spectrum.planar == 2 else 4) * np.pi / safe
+    green = (8 if kernel.spectrum.planar == 2 else 4) * np.pi / (1.0 if kernel.spectrum.flat else safe)
     g = kernel.scale * green * kernel.profile(split, np.sqrt(k2))
     if not kernel.spectrum.screened:
         g = np.where(k2 > 0, g, 0.0)
@@ -142,7 +144,9 @@ def test_near_and_far_fields_add_up(caller, rng, name, split, c, xi):
         u[: kernel.fields] += (constants * s[: kernel.fields].sum(axis=1))[:, None]
     given = {"kappa": KAPPA} | sums.PARAMETERS.get(name, {})
     exact = sums.periodic(name, x, x, s, normals, **given).reshape(kernel.result, n)
-    levels = [layer.truncation(split, c, xi * rc) * layer.units(rc, 1.0, n, True)[0] for layer in kernel.layers]
+    size = np.sqrt(np.sum(exact**2) / (n * np.sum(s**2)))
+    units = [layer.unit(rc, 1.0) / size if layer.cubic else layer.units(rc, 1.0, n, True)[0] for layer in kernel.layers]
+    levels = [layer.truncation(split, c, xi * rc) * unit for layer, unit in zip(kernel.layers, units, strict=True)]
     error = np.sqrt(np.sum((u - exact) ** 2) / np.sum(exact**2))
     growth = float(kernel.growth(-(profiles.rate(split, c, rc, xi * rc) ** 2)))
     assert error < 2 * growth * max(levels)
@@ -165,8 +169,11 @@ def gridded(k, x, m, P, beta, along=None):
 
 @pytest.mark.parametrize(
     "name",
-    ["laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_pressure", "stokes_grad", "stokes_dipole"],
-)
+    [
+        "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_pressure", "stokes_grad", "stokes_dipole",
+        "regularised_dipole",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize(("m", "P", "beta"), [(16, 6, 14.0), (24, 5, 13.0)])
 def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
     kernel, rc, c, n = find(name), 0.5, 16.0, 60
@@ -181,14 +188,14 @@ def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
     error = np.sqrt(np.sum((found - right) ** 2) / n)
     (layer,) = kernel.layers
     low = (6 * np.pi**2) ** (1 / 3) * rc / c
+    if layer.cubic:
+        layer = dataclasses.replace(layer, width=kernel.parameter() / rc)
     both = window.alias(layer, "prolate", c, 0.0, low, P, beta, np.pi * m / profile.kmax)
     unit = np.sqrt(np.sum(s**2)) * kernel.scale
     if layer is layers.LAPLACE_GRAD and name != layer.name:
         unit /= np.sqrt(3)  # as in all estimates of `layers`
-    steep = layer.steep
-    estimate = unit * np.hypot(
-        both[0] * rc ** (-0.5 if steep else 0.5), both[1] / np.sqrt(n) / rc ** (2 if steep else 1)
-    )
+    fall = 3 if layer.cubic else 2 if layer.steep else 1
+    estimate = unit * np.hypot(both[0] * layer.unit(rc, 1.0), both[1] / np.sqrt(n) / rc**fall)
     assert 0.4 < error / estimate < 1.4
 
 

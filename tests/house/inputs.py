@@ -9,13 +9,14 @@ from tests.house.cases import CELL, Case
 
 COMPONENTS = {"stokes_comb": 6, "rpy_rotation": 6} | dict.fromkeys(
     ("laplace_dipole", "stokes_sl", "stokes_dl", "stokes_pressure", "stokes_grad", "rotlet", "regularised_stokeslet",
-     "rpy"), 3,
+     "regularised_dipole", "rpy"), 3,
 )  # fmt: skip
 NORMALS = ("stokes_dl", "stokes_comb")
 PARAMETERS = {
     "yukawa": {"kappa": 2.0}, "regularised_coulomb": {"epsilon": 0.05}, "oscillatory": {"k": 3.0},
     "regularised_yukawa": {"kappa": 2.0, "epsilon": 0.05}, "gaussian": {"width": 0.5}, "multiquadric": {"width": 0.5},
     "inverse_quadratic": {"width": 0.5}, "thin_plate": {"unit": 0.7}, "regularised_stokeslet": {"epsilon": 0.05},
+    "regularised_dipole": {"epsilon": 0.05},
     "rpy": {"radius": 0.02}, "rpy_rotation": {"radius": 0.02},
 }  # fmt: skip
 SPREAD = 0.1  # standard deviation of the half of the points in free space that crowd at the origin

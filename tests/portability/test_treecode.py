@@ -354,7 +354,7 @@ def test_radial_in_part(name, part, real, space, rng):
 @in_both(VECTOR)
 def test_vector(name, real, space, rng):
     numbers, components = VECTOR[name]
-    more = int(name in ("yukawa", "regularised_stokeslet", "rpy", "rpy_rotation", "faxen"))
+    more = int(name in ("yukawa", "regularised_stokeslet", "regularised_dipole", "rpy", "rpy_rotation", "faxen"))
     x, src = problem(real, rng, numbers - more, more)
     x[:, 5:15] = src[5:15, :3].T + np.dtype(real).type(0.1)  # spheres that overlap
     slots = PAIRS["screened" if name == "yukawa" else name]

@@ -44,7 +44,8 @@ RADIAL = {
 # Numbers of a source and of a target; parameters follow a source's own numbers.
 VECTOR = {
     "laplace_grad": (1, 3), "dipole": (3, 1), "yukawa": (2, 1), "stokes_pressure": (3, 1), "stokes_grad": (3, 9),
-    "stokes_dipole": (9, 3), "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "rpy_rotation": (7, 6),
+    "stokes_dipole": (9, 3), "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "regularised_dipole": (4, 3),
+    "rpy": (4, 3), "rpy_rotation": (7, 6),
     "faxen": (7, 6),
     "stresslet_tensor": (6, 3), "stokes_comb_tensor": (9, 3), "stokes_flow": (4, 4),
 }  # fmt: skip
@@ -102,6 +103,10 @@ def vector_sum(name, x, src):
             e2 = s[3] ** 2
             wide = np.sqrt(length**2 + e2)
             u, zero = ((length**2 + 2 * e2) * f + rf * r) / wide**3, 2 * f / s[3]
+        case "regularised_dipole":
+            e2 = s[3] ** 2
+            u = ((2 * e2 - length**2) * f + 3 * rf * r) / (length**2 + e2) ** 2.5
+            zero = 2 * f / s[3] ** 3
         case "rpy":
             a = s[3]
             beyond = (1 + 2 * a**2 / (3 * length**2)) * f + (1 - 2 * a**2 / length**2) * rf * r / length**2

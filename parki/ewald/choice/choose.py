@@ -73,9 +73,7 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     near, far, table = _parts(question)
     far_type = question.far or ("float32" if far >= SINGLE else "float64")
     itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
-    random = 1.0 - max(0.0, question.arrangement.regular)
-    height = question.arrangement.height
-    size = Size(kernel, domain, question.n_sources, question.same, random, question.sizes, height)
+    size = Size.of(question, question.sizes)
     is_fixed = question.rc is not None
     tries = np.array([question.rc]) if is_fixed else _cutoffs(domain, question.n_sources, kernel.separation())
     c, xi = _bandwidth(size, split, tries, near)
@@ -116,9 +114,10 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     levels = {layer: table / float(size.units(layer, rc)[0] * size.turned(layer, kmax)) for layer in kernel.layers}
     degree = max(layer.degree(split, c, xi, level) for layer, level in levels.items())
     true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
+    near_error = question.tolerance * size.cancelling if kernel.cubic else None
     return Parameters(
         kernel, box, question.tolerance, question.dtype, far_type, split, rc, c, kmax, true_xi, grid, h, width, beta,
-        width // 2 + 2, degree, periodicity, skew,
+        width // 2 + 2, degree, periodicity, skew, near_error,
     )  # fmt: skip
 
 
@@ -139,7 +138,8 @@ def _goal(question: Question) -> float:
     few_targets = max(1, min(question.n_targets, question.n_sources))
     n, box, periodicity = max(1, question.n_sources), question.box, question.periodicity
     # A few points may nearly cancel, or be so far apart that they hardly interact, and cost little: aim lower.
-    factor = min(1.0, (few_targets / 300) ** (2 / 3 if question.kernel.steep else 1 / 3)) * min(1.0, n / 16) ** 3
+    count, power = (30, 1 / 3) if question.kernel.cubic else (300, 2 / 3 if question.kernel.steep else 1 / 3)
+    factor = min(1.0, few_targets / count) ** power * min(1.0, n / 16) ** 3
     if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
         factor *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
     factor *= _smoothing(question)
@@ -236,7 +236,8 @@ def _windows(
     layers = size.kernel.layers
     units = tuple(tuple(_round_up(u * size.turned(x, c / rc) / level) for u in size.units(x, rc)) for x in layers)
     mean = _round_up(size.mean / level) if size.mean else 0.0
-    return _window_table(size.kernel, split, float(c), float(xi), _least_mode(size, c, rc), units, mean)
+    layers = tuple(size.at(layer, rc) for layer in layers)
+    return _window_table(layers, split, float(c), float(xi), _least_mode(size, c, rc), units, mean)
 
 
 def _least_mode(size: Size, c: float, rc: float) -> float:
@@ -260,14 +261,14 @@ def _round_up(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _window_table(
-    kernel: Kernel, split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...],
+    layers: tuple[Layer, ...], split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...],
     mean: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
     """Return the least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
     P = np.arange(max(_LEAST_NODES, middle - 2), middle + 4)
     worst = 0.0
-    for layer, (spread, coincidence) in zip(kernel.layers, units, strict=True):
+    for layer, (spread, coincidence) in zip(layers, units, strict=True):
         width = P[:, None, None]
         parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
         worst = np.maximum(worst, np.hypot(spread * parts[0], coincidence * parts[1]))
@@ -289,7 +290,7 @@ def _shape(
     beta = P * np.arange(1.7, 3.02, 0.03)
     worst = 0.0
     for layer in size.kernel.layers:
-        parts = window.alias(layer, split, c, xi, low, P, beta, np.array(sigma)[:, None])
+        parts = window.alias(size.at(layer, rc), split, c, xi, low, P, beta, np.array(sigma)[:, None])
         spread, coincidence = (size.turned(layer, c / rc) * unit for unit in size.units(layer, rc))
         total = np.hypot(spread * parts[0], coincidence * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))

@@ -1,6 +1,7 @@
 """Measured size of a sum over the size for random strengths, which the error estimates assume."""
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -43,11 +44,9 @@ def sizes(question: Question, p: Parameters, power: int, density: Density, rows:
 @lru_cache(maxsize=64)
 def _expected(question: Question, p: Parameters) -> tuple[float, ...]:
     """Return the size of a sum of random strengths for each layer, over the root of the sum of their squares."""
-    arrangement, volume = question.resolved().arrangement, math.prod(p.box)
-    random = 1.0 - max(0.0, arrangement.regular)
-    size = Size(p.kernel, question.domain, question.n_sources, question.same, random, height=arrangement.height)
-    expected_sizes = []
+    question, volume, expected_sizes = question.resolved(), math.prod(p.box), []
+    size = replace(Size.of(question), kernel=p.kernel)
     for layer in p.kernel.layers:
-        unit = math.sqrt(1 / (volume * p.rc) if layer.steep else p.rc / volume)
+        unit = float(layer.unit(p.rc, volume))
         expected_sizes.append(unit / float(size.units(layer, p.rc)[0]) * p.kernel.scale)
     return tuple(expected_sizes)

@@ -9,22 +9,39 @@ the first is an integral.  With a free direction of length f over periodic sides
 field of a plane, −2π|z|/pq: 0.05 (2πf/pq)²; with two free directions that of a line, −2 ln ρ/p.  A screened kernel has
 1/(k² + κ²), and planes and lines whose fields fall off: at most (2π/κpq)²/κf, and 4π/κ²p² over the area across.
 In free space U² is the mean of 1/r² over the pairs of a box, with exp(−2κr) if screened.
+
+Regularised source dipoles have at distances r, s² = r² + ε², a field of the mean square (4ε⁴ + 2r⁴) d²/s¹⁰ over
+directions.  Its integral between two radii is, with r = ε cot φ, 4π/ε³ times that of 4 cos²φ sin⁶φ + 2 cos⁶φ sin²φ; the
+outer radius is that of a ball as large as the box.  The field 2d/ε³ of narrow blobs at themselves would leave fields of
+others inaccurate, and does not count.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import k1
 
+from parki.ewald.choice.question import Question
 from parki.ewald.kernel import Kernel
+from parki.ewald.split import profiles
 from parki.ewald.split.layers import Layer
 from parki.perfmodels.select import Domain
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 #: Least size of a sum like 1/r² of random points over its estimate, because the closest pairs dominate.
 EASE = 1.59
+CLOSEST = 0.7  # distance of the closest of sources of density 1: 0.55 of random ones, 0.9 of spheres in a liquid
+MOST_CLOSEST = 0.45  # most of it over the side of the box
+LEAST_CANCELLING = 1e-6  # least size of dipoles that cancel over that of random ones
+LEFT = 0.1  # share of the field of a cluster of dipoles whose sum is zero
+NARROW = 0.15  # width of blobs over their distance, below which their own field is larger than that of a crystal
+BALL = 0.62  # radius of a ball of volume 1
+MOST_DECAY = 30.0  # range of an integrand that falls as exp(−2t)
+ALL_MODES = 45 * math.pi**2 / 512  # ∫ t⁴ K₁(t)² dt
 LEAST_TURNED = 1e-3  # least factor of a layer whose size is that of spheres by themselves
 _LEAST_SHARE = 0.05  # least pairs beyond rc over those of a periodic box, because points may be at the box's ends
 
@@ -34,7 +51,8 @@ class Size:
     """Scale of a sum's errors: kernel, domain, number of sources `n`; `same` if the targets are the sources.
 
     `random` is 1 for random points, 0 for a crystal; `found` is the size of each layer over that of random strengths,
-    empty if unknown; `height` the share of the free side of two periodic directions that points extend over.
+    empty if unknown; `height` the share of the free side of two periodic directions that points extend over;
+    `clustered` is 1 for targets away from a cluster of sources, 0 for random points.
     """
 
     kernel: Kernel
@@ -44,6 +62,18 @@ class Size:
     random: float = 0.0
     found: tuple[float, ...] = ()
     height: float = 1.0
+    clustered: float = 0.0
+
+    @classmethod
+    def of(cls, question: Question, sizes: tuple[float, ...] = ()) -> Self:
+        """Return the scale of the errors of a question that is `resolved`, with `sizes` as `found`."""
+        place = question.arrangement
+        regular = place.regular if place else 0.0
+        random, clustered = 1.0 - max(0.0, regular), 0.0 if question.same else min(1.0, max(0.0, -2.0 * regular))
+        height = place.height if place else 1.0
+        return cls(
+            question.kernel, question.domain, question.n_sources, question.same, random, sizes, height, clustered
+        )
 
     @cached_property
     def length(self) -> float:
@@ -90,7 +120,10 @@ class Size:
     def least_mode(self) -> float:
         """Return the radius of the ball in k-space without modes, beyond which an integral replaces their sum."""
         longest = self.length if self.domain.periodicity == 3 else max(self.domain.box)
-        return min((6 * np.pi**2) ** (1 / 3) / longest, 8 / (math.prod(self.domain.box) * self.potential))
+        wave = (6 * np.pi**2) ** (1 / 3) / longest
+        if self.kernel.cubic:
+            return wave
+        return min(wave, 8 / (math.prod(self.domain.box) * self.potential))
 
     @cached_property
     def mean(self) -> float:
@@ -100,10 +133,62 @@ class Size:
         size = min(self.potential, 2 * math.pi / (self.kernel.kappa * math.prod(self.domain.box)))
         return 4 * math.pi / (self.kernel.kappa**2 * math.prod(self.domain.box)) / math.sqrt(size)
 
+    @property
+    def epsilon(self) -> float:
+        """Return ε, at most the size of the box: both sums and errors of wider blobs are smaller."""
+        return min(self.kernel.parameter(), BALL * self.length)
+
+    @cached_property
+    def dipoles(self) -> float:
+        """Return U²/Q of regularised source dipoles, without the field of a dipole at itself."""
+        return self._random_dipoles * self.cancelling**2
+
+    @cached_property
+    def cancelling(self) -> float:
+        """Return U of dipoles over that of random ones."""
+        crystal, cluster = (min(1.0, square / self._random_dipoles) for square in (self._alternating, self._distant))
+        return max(crystal ** (0.5 - 0.5 * self.random) * cluster ** (0.5 * self.clustered), LEAST_CANCELLING)
+
+    @cached_property
+    def _random_dipoles(self) -> float:
+        """Return U²/Q of random dipoles."""
+        volume, epsilon = math.prod(self.domain.box), self.epsilon
+        closest = min(CLOSEST / max(1, self.n) ** (1 / 3), MOST_CLOSEST) * self.length
+        low, high = math.atan(epsilon / (BALL * self.length)), math.atan(epsilon / closest)
+        sine, cosine = (f(low + 0.5 * (high - low) * (_NODES + 1)) ** 2 for f in (np.sin, np.cos))
+        integral = 0.5 * (high - low) * float(_WEIGHTS @ (sine * cosine * (4 * sine**2 + 2 * cosine**2)))
+        return 4 * np.pi * integral / (epsilon**3 * volume) * _share_beyond(epsilon * self.least_mode)
+
+    @property
+    def _distant(self) -> float:
+        """Return U²/Q of a cluster of dipoles that nearly cancel, at the far end of the box."""
+        reach = np.array(self.domain.box)
+        reach[: self.domain.periodicity] *= 0.5
+        return float(2 * LEFT**2 / (reach @ reach + self.epsilon**2) ** 3)
+
+    @property
+    def _alternating(self) -> float:
+        """Return U²/Q of dipoles that alternate along all axes of a crystal."""
+        if self.random == 1:
+            return math.inf
+        density, spacings = self.n / math.prod(self.domain.box), np.array(self.domain.box) / max(1, self.n) ** (1 / 3)
+        if self.same and self.epsilon < NARROW * min(spacings):
+            return math.inf
+        counts = np.arange(-3.0, 3.0) if self.same else np.array([-1.0, 0.0])
+        waves = [2 * np.pi * (counts + 0.5) / spacing for spacing in spacings]
+        k2 = np.sum(np.square(np.meshgrid(*waves)), axis=0)
+        modes = profiles.softened_dipole(k2, self.epsilon)
+        sum_ = (2 / 3 * modes.sum()) ** 2 if self.same else 2 / 3 * np.square(modes).sum()
+        return float(density**2 / max(1, self.n) * (4 * np.pi) ** 2 * sum_)
+
     def units(self, layer: Layer, rc: NDArray | float) -> tuple[NDArray | float, NDArray | float]:
         """Return the units of `Layer.truncation` and of the second estimate of `window.alias`, over U."""
-        unit, coincidence = layer.units(rc, self.length, self.n, self.same, self.kernel.kappa)
-        size = self._larger(layer)
+        if layer.cubic:
+            size = math.sqrt(self.dipoles)
+            unit, coincidence = layer.unit(rc, math.prod(self.domain.box)), rc**-3.0 / math.sqrt(max(self.n, 1))
+        else:
+            unit, coincidence = layer.units(rc, self.length, self.n, self.same, self.kernel.kappa)
+            size = self._larger(layer)
         if layer.steep and not self.kernel.steep:
             size *= EASE**self.random
         if self.found:
@@ -111,6 +196,10 @@ class Size:
         if self.same and self.domain.edges in (None, self.domain.box):
             coincidence = layer.own * coincidence
         return unit / size, coincidence / size
+
+    def at(self, layer: Layer, rc: float) -> Layer:
+        """Return a layer with the kernel's ε over rc in steps, if it is cubic."""
+        return replace(layer, width=2.0 ** (round(4 * math.log2(self.epsilon / rc)) / 4)) if layer.cubic else layer
 
     def turned(self, layer: Layer, wave: NDArray | float) -> NDArray | float:
         """Return the factor of errors over U of a layer that is `turned`, for errors of a wave number or a rate.
@@ -163,6 +252,13 @@ class Size:
         first_axis = self.domain.periodicity
         fractions = np.multiply.outer(rc, _directions()[first_axis:] / np.array(self.domain.box[first_axis:])[:, None])
         return np.prod(np.maximum(1 - fractions, 0.0), axis=-2).mean(axis=-1)
+
+
+def _share_beyond(x: float) -> float:
+    """Return ∫ t⁴ K₁(t)² dt from x over that from 0, the share of modes of regularised dipoles with εk > x."""
+    t = x + 0.25 * np.square(_NODES + 1) * MOST_DECAY
+    values = 0.5 * (_NODES + 1) * MOST_DECAY * t**4 * k1(np.maximum(t, 1e-9)) ** 2
+    return float(_WEIGHTS @ values) / ALL_MODES
 
 
 @lru_cache(maxsize=1)

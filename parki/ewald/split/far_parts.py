@@ -18,6 +18,8 @@ the self term), τ = r² and r = target − source:
                     its Laplacian  (2w³ − 8H − 8τK) f + (8K − 6w⁵) (r·f) r with H and K of Φs
     regularised_stokeslet
                     u += (2/s − τ/s³ − D − τE) f + (1/s³ + E) (r·f) r with D and E of stokes_sl at s = √(τ + ε²)
+    regularised_dipole
+                    u += ((2ε² − τ)/s⁵ + 4H + 4τK) d + (3/s⁵ − 4K) (r·d) r with H and K of laplace at s = √(τ + ε²)
     yukawa          u += (exp(−κr) w − Y) q           its gradient  −(exp(−κr) (w + κ) w² + 2Z) q r
 
     F = (2/π) ∫ Φ j₀(kr) dk            E = −(4/π) ∫ Φs k² j₂(kr)/(kr)² dk = D'(τ)
@@ -28,12 +30,13 @@ the self term), τ = r² and r = target − source:
 with spherical Bessel functions jₙ.  For a Gaussian these are the erf and exp kernels of Ewald and Hasimoto.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
+from scipy.special import gamma, roots_legendre
 
 from parki.ewald.split import profiles, series
 from parki.ewald.split.profiles import Profile, Split
@@ -65,6 +68,12 @@ class FarPart:
     edge: bool = False
     softened: bool = False
 
+    def whole(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the function at the radii `r` for Φ = 1: that of the kernel."""
+        n, power = self.order, self.power - self.order
+        integral = math.sqrt(math.pi) * 2.0 ** (power - 1) * gamma(0.5 * (n + power + 1)) / gamma(0.5 * (n - power) + 1)
+        return self.factor * float(integral) / r ** (self.power + 1)
+
 
 F = FarPart(0, 2 / np.pi)
 D = FarPart(1, 8 / np.pi, 0, profiles.phi_stokes)
@@ -74,7 +83,7 @@ H = FarPart(1, -1 / np.pi, 2)
 K = FarPart(2, 0.5 / np.pi, 4)
 H_STOKES, K_STOKES = (replace(part, profile=profiles.phi_stokes) for part in (H, K))
 D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES = (replace(part, profile=profiles.phi_spheres) for part in (D, E, H, K))
-D_SOFTENED, E_SOFTENED = replace(D, softened=True), replace(E, softened=True)
+D_SOFTENED, E_SOFTENED, H_SOFTENED, K_SOFTENED = (replace(part, softened=True) for part in (D, E, H, K))
 Y = FarPart(0, 2 / np.pi, 0, profiles.phi_screened, screened=True)
 Z = FarPart(1, -1 / np.pi, 2, profiles.phi_screened, screened=True)
 
@@ -108,8 +117,7 @@ def values(part: FarPart, split: Split, r: NDArray[np.float64], parameter: float
         s = np.hypot(r, parameter)
         plain = replace(part, softened=False)
         # Beyond all near fields the far part is that of the kernel, in closed form for any ε.
-        kernel = 2.0 / s if part.order == 1 else -1.0 / s**3
-        return np.where(s > split.reach, kernel, values(plain, split, np.minimum(s, split.reach)))
+        return np.where(s > split.reach, plain.whole(s), values(plain, split, np.minimum(s, split.reach)))
     half = 0.5 * split.kmax * np.max(r, initial=0.0)
     if part.edge:
         k, weights = np.array([split.kmax]), np.array([split.kmax])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from parki.ewald.split import far_parts, profiles
-from parki.ewald.split.far_parts import D, E, F, FarPart, G, H
+from parki.ewald.split.far_parts import D, E, F, FarPart, G, H, K
 from parki.ewald.split.profiles import Profile
 
 Values = NDArray[np.float64]
@@ -51,6 +51,10 @@ class Layer:
     steep
         Mean square of r² times the kernel over directions, times 22.8, for a kernel that falls as 1/r²; else 0.  The
         closest pairs dominate, and 4π ∫ r⁻² dr from the mean distance d of the closest source is 22.8/d.
+    cubic
+        True for a kernel that falls as 1/r³ beyond its first parameter ε; then `steep` is not 0, but not used.
+    width
+        ε over rc, by which the profile of a cubic kernel depends on it.
     """
 
     name: str
@@ -64,6 +68,12 @@ class Layer:
     own: float = 1.0
     turned: bool = False
     steep: float = 0.0
+    cubic: bool = False
+    width: float = 0.0
+
+    def unit(self, rc: NDArray | float, volume: float) -> NDArray | float:
+        """Return the unit of `truncation` over √Q."""
+        return np.sqrt(rc ** (-3 if self.cubic else -1 if self.steep else 1) / volume)
 
     def degree(self, split: str, c: float, xi: float, level: float) -> int:
         """Return the least degree at which the tables' RMS error is `level`, relative as in `truncation`.
@@ -80,8 +90,8 @@ class Layer:
     def truncation(self, split: str, c: ArrayLike, xi: ArrayLike) -> Values:
         """Return the RMS of the near field dropped beyond rc.
 
-        The result is relative to √(Q rc/V) for kernels that fall as 1/r, to √(Q/(V rc)) for the others.  It is a fit
-        for the prolate split, and the leading term for the Gaussian.
+        The result is relative to √(Q rc/V) for kernels that fall as 1/r, to √(Q/(V rc)) for those like 1/r², and to
+        √(Q/(V rc³)) for cubic ones.  It is a fit for the prolate split, and the leading term for the Gaussian.
         """
         c, xi = np.asarray(c, np.float64), np.asarray(xi, np.float64)
         if split == "prolate":
@@ -112,7 +122,7 @@ class Layer:
             if self.modes:
                 modes = modes * (1 + ratio**2) * self.modes
             if self.steep:
-                modes = modes * 2 * xi * ratio
+                modes = modes * (2 * xi * ratio) ** (2 if self.cubic else 1)
             ratio = np.sqrt(np.maximum(np.log(2 * modes) - log, 1.0))
         return 2 * xi * ratio, xi
 
@@ -125,7 +135,7 @@ class Layer:
         kernels reach only some of them, and U is √(2πQ/(κV)) if that is less.  For the double layer and gradients U is
         √(S Q/(V d)), d = l/n^(1/3) and S = `steep`, where the closest pairs dominate, and √(S Q)/l² far from all
         sources; the former is used if targets are the sources (`is_same`), else the geometric mean.  Screening
-        multiplies both by ((1 + κd/2) exp(−2κd))^(1/2).
+        multiplies both by ((1 + κd/2) exp(−2κd))^(1/2).  Cubic layers have their units in `choice.sizes.Size`.
 
         Parameters
         ----------
@@ -229,6 +239,16 @@ def _tables_spin(rest: Rest) -> Values:
     return np.sqrt(4 * np.pi / 5) * 2 * np.sqrt(2 / 3) * rest(H)
 
 
+def _alias_dipole(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    """Return the rows of source dipoles from the integrals of Φ²k and Φk: two thirds of k² times `_alias_laplace`."""
+    zeros = np.zeros_like(w0)
+    return [48 * (2 / 3) * c**3 * w0, zeros, 2 / 3 * np.sqrt(24.0) / np.pi * c**3 * w1, zeros]
+
+
+def _tables_dipole(rest: Rest) -> Values:
+    return np.sqrt(4 * np.pi) * (4 / np.sqrt(3) * rest(H) + 4 * np.sqrt(2 / 21) * rest(K))
+
+
 def _alias_stokes_dl(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
     """Return the rows of a sum that is spread with the window's slopes.
 
@@ -261,7 +281,12 @@ SPIN = Layer(
     profiles.phi_stokes, np.sqrt(2 / 3), steep=15.2,
 )  # fmt: skip
 SPIN_OF_TORQUES = replace(SPIN, name="spin of torques", alias=_alias_spin_of_torques, turned=True)
-#: Dipoles: a third of the gradient's square, for as large a sum of squares.
+#: Source dipoles: beyond ε the gradient of the dipole of laplace.
+REGULARISED_DIPOLE = Layer(
+    "regularised_dipole", (1.72513178, 2.00794824, -0.65697966, 1.05983379), (np.sqrt(32 / 3), 2), _tables_dipole,
+    _alias_dipole, profiles.phi_softened_dipole, steep=1.0, cubic=True,
+)  # fmt: skip
+#: Force dipoles: a third of the gradient's square, for as large a sum of squares.
 STOKES_DIPOLE = Layer(
     "stokes_dipole", (-0.13177511, 3.02364259, -2.01462036, 7.1919357), (np.sqrt(32 / 9), 2), _tables_stokes_dipole,
     _alias_stokes_dipole, profiles.phi_stokes, np.sqrt(8 / 9), steep=25.3,

@@ -16,7 +16,8 @@ from scipy.special import k0, roots_legendre
 from parki.ewald.split import far_parts
 from parki.ewald.split.far_parts import D_SPHERES, E_SPHERES, H_SPHERES, K_SPHERES, D, E, F, Y
 from parki.ewald.split.profiles import Split
-from parki.ewald.split.softened import softened_field
+from parki.ewald.split.softened import SoftenedField, softened_field
+from parki.ewald.split.softened_dipole import SoftenedDipoleField
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,21 @@ def softened(place: Surroundings) -> NDArray[np.float64]:
             return stokes(place)
         case 3:
             return np.full(3, -near_softened(split, rc, epsilon) / math.prod(place.box))
-    shift = softened_field(split, rc, epsilon, periodicity, place.radius).shift
+    shift = softened_field(SoftenedField, split, rc, epsilon, periodicity, place.radius).shift
     if periodicity == 0:
         return np.full(3, 2 * shift / 3)
     shift += 4 * (math.log(place.radius) - place.logarithm)  # the logarithm of a line in the caller's unit
     return np.array([1.0, 0.5, 0.5]) * shift / place.box[0]
+
+
+def softened_dipole(place: Surroundings) -> NDArray[np.float64]:
+    """Return the constants (3,) of the regularised source dipole, where ε is the parameter."""
+    split, rc, epsilon, periodicity = place.split, place.rc, place.parameter, place.periodicity
+    if periodicity == 3:
+        return np.full(3, -near_softened_dipole(split, rc, epsilon) / math.prod(place.box))
+    shift = softened_field(SoftenedDipoleField, split, rc, epsilon, periodicity, place.radius).shift
+    parts = ((2 / 3, 2 / 3, 2 / 3), (1.0, 0.5, 0.5), (1.0, 1.0, 0.0))[periodicity]
+    return np.array(parts) * shift / math.prod(place.box[:periodicity])
 
 
 def screened(place: Surroundings) -> NDArray[np.float64]:
@@ -149,12 +160,26 @@ def near_spheres(split: Split, rc: float, radius: float) -> float:
 
 def near_softened(split: Split, rc: float, epsilon: float) -> float:
     """Return ∫ K_near dV of a component of the single layer of √(r² + ε²) over the ball of `rc`, as `near_stokes`."""
+    r, s, weights = _softened_radii(rc, epsilon)
+    d, e = (far_parts.values(part, split, r, epsilon) for part in (far_parts.D_SOFTENED, far_parts.E_SOFTENED))
+    mean = 2 / s - d + r**2 / 3 * (-2 / s**3 - 2 * e)
+    return float(4 * np.pi * np.sum(weights * r**2 * mean))
+
+
+def near_softened_dipole(split: Split, rc: float, epsilon: float) -> float:
+    """Return ∫ K_near dV of a component of the regularised source dipole over the ball of `rc`, as `near_softened`."""
+    r, s, weights = _softened_radii(rc, epsilon)
+    h, k = (far_parts.values(part, split, r, epsilon) for part in (far_parts.H_SOFTENED, far_parts.K_SOFTENED))
+    mean = 2 * epsilon**2 / s**5 + 4 * h + (8 / 3) * r**2 * k
+    return float(4 * np.pi * np.sum(weights * r**2 * mean))
+
+
+def _softened_radii(rc: float, epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return radii r in (0, rc), √(r² + ε²), and the weights of their quadrature."""
     nodes, weights = roots_legendre(64)
     top = 0.5 * math.asinh(rc / epsilon)
     r, s = epsilon * np.sinh(top * (nodes + 1.0)), epsilon * np.cosh(top * (nodes + 1.0))
-    d, e = (far_parts.values(part, split, r, epsilon) for part in (far_parts.D_SOFTENED, far_parts.E_SOFTENED))
-    mean = 2 / s - d + r**2 / 3 * (-2 / s**3 - 2 * e)
-    return float(4 * np.pi * top * np.sum(weights * s * r**2 * mean))
+    return r, s, top * weights * s
 
 
 def near_spin(split: Split, rc: float, radius: float) -> float:

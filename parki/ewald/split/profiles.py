@@ -18,7 +18,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh_tridiagonal
-from scipy.special import j1, kn, roots_legendre
+from scipy.special import j1, k1, kn, roots_legendre
 
 from parki.ewald.split import series
 
@@ -197,19 +197,42 @@ def phi_softened(split: Split, k: ArrayLike, epsilon: float) -> NDArray[np.float
 
     Near k = 0 it behaves as k⁴ ln k, as the kernel's own transform, which it is where ε is beyond all near fields.
     """
+    return _at_softened(split.phi_stokes, split, k, epsilon, 3, softened)
+
+
+def phi_softened_dipole(split: Split, k: ArrayLike, epsilon: float) -> NDArray[np.float64]:
+    """Return the profile of kernels that derive from 1/√(r² + ε²).
+
+    The far part of 1/r, too, is a sum of waves sin(pr)/pr, with Φ in place of Φs/p², so that the profile is that of
+    `phi_softened` with Φ and cosh θ.  Near k = 0 it behaves as k² ln k.
+    """
+    return _at_softened(split.phi, split, k, epsilon, 1, softened_dipole)
+
+
+def _at_softened(
+    phi: Callable[[ArrayLike], NDArray], split: Split, k: ArrayLike, epsilon: float, power: int,
+    kernel: Callable[[ArrayLike, float], NDArray],
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return Φ(k) − ε k ∫ Φ(k cosh θ) J₁(ε k sinh θ) / (cosh θ)^power dθ; the kernel's own beyond all near fields."""
     k = np.asarray(k, np.float64)
     if epsilon > split.reach:
-        return np.where(k <= split.kmax, softened(k**2, epsilon), 0.0)
+        return np.where(k <= split.kmax, kernel(k**2, epsilon), 0.0)
     safe = np.where((k > 0) & (k < split.kmax), k, split.kmax)
     top = np.arccosh(split.kmax / safe)
     nodes, weights = roots_legendre(int(0.25 * epsilon * split.kmax) + 64)
     theta = np.multiply.outer(top, 0.5 * (nodes + 1.0))
-    waves = split.phi_stokes(np.minimum(safe[..., None] * np.cosh(theta), split.kmax))
-    integrand = waves * j1(epsilon * safe[..., None] * np.sinh(theta)) / np.cosh(theta) ** 3
-    return split.phi_stokes(k) - epsilon * safe * 0.5 * top * (integrand @ weights)
+    waves = phi(np.minimum(safe[..., None] * np.cosh(theta), split.kmax))
+    integrand = waves * j1(epsilon * safe[..., None] * np.sinh(theta)) / np.cosh(theta) ** power
+    return phi(k) - epsilon * safe * 0.5 * top * (integrand @ weights)
 
 
 def softened(k2: ArrayLike, epsilon: float) -> NDArray[np.float64]:
     """Return (εk)² K₂(εk)/2 for squares of wave numbers, the factor of the modes due to √(r² + ε²) in place of r."""
     x2 = epsilon**2 * np.asarray(k2, np.float64)
     return np.where(x2 > 0, 0.5 * x2 * kn(2, np.sqrt(np.where(x2 > 0, x2, 1.0))), 1.0)
+
+
+def softened_dipole(k2: ArrayLike, epsilon: float) -> NDArray[np.float64]:
+    """Return (εk) K₁(εk) for squares of wave numbers, the factor of the modes due to 1/√(r² + ε²) in place of 1/r."""
+    x = epsilon * np.sqrt(np.asarray(k2, np.float64))
+    return np.where(x > 0, x * k1(np.where(x > 0, x, 1.0)), 1.0)

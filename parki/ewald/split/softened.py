@@ -76,10 +76,13 @@ class SoftenedField:
 
         In two and three free directions the integral is then zero, so that no field is left beyond the cut.
         """
+        return self._mean if self.periodicity < 2 else float(self._kernel(np.array([self.radius]))[0])
+
+    @property
+    def _mean(self) -> float:
+        """Return the mean of the Laplacian up to the cut."""
         _, values, weights = self._nodes
-        if self.periodicity < 2:
-            return float(weights @ values / weights.sum())
-        return float(self._kernel(np.array([self.radius]))[0])
+        return float(weights @ values / weights.sum())
 
     def modes(self, k2: Values, period: float, height: float) -> Values:
         """Return the transform at squares of wave numbers.
@@ -153,6 +156,8 @@ class SoftenedField:
 
 
 @lru_cache(maxsize=16)
-def softened_field(split: Split, rc: float, epsilon: float, periodicity: int, radius: float) -> SoftenedField:
-    """Return a field with its tables, which neighbouring calls share."""
-    return SoftenedField(split, rc, epsilon, periodicity, radius)
+def softened_field(
+    kind: type[SoftenedField], split: Split, rc: float, epsilon: float, periodicity: int, radius: float
+) -> SoftenedField:
+    """Return a field of a class with its tables, which neighbouring calls share."""
+    return kind(split, rc, epsilon, periodicity, radius)

@@ -19,6 +19,8 @@ from scipy.special import j0, j1, k0, k1, kn, roots_legendre
 
 from parki.ewald.split import profiles
 from parki.ewald.split.profiles import Profile
+from parki.ewald.split.softened import SoftenedField
+from parki.ewald.split.softened_dipole import SoftenedDipoleField
 
 Values = NDArray[np.float64]
 
@@ -49,8 +51,11 @@ class Spectrum:
     screened
         True if the kernel falls off as exp(−κr), with its first parameter as κ.
     softened
-        True if the kernel is a function of √(r² + ε²), with its first parameter as ε.  Near k = 0 its profile behaves
-        as k⁴ ln k, and modes without a periodic part are those of `softened.SoftenedField`, not of `truncated`.
+        Far field of modes without a periodic part, in the place of `truncated`, if the kernel is a function of
+        √(r² + ε²), with its first parameter as ε; None for others.  Near k = 0 its profile behaves as a power of k
+        times ln k.
+    flat
+        True if the Green's function is the same at all wave numbers but 0.
     """
 
     truncated: tuple[Callable[[Values, float, float], Values], ...]
@@ -61,7 +66,8 @@ class Spectrum:
     planar: int = 1
     growing: bool = False
     screened: bool = False
-    softened: bool = False
+    softened: type[SoftenedField] | None = None
+    flat: bool = False
 
     @property
     def weight(self) -> float:
@@ -69,11 +75,13 @@ class Spectrum:
         return 4 * np.pi * self.planar
 
     def whole(self, k2: Values, kappa: float) -> Values:
-        """Return the Green's function w/(k² + κ²) of squares of wave numbers, κ = 0 unless screened.
+        """Return the Green's function w/(k² + κ²) of squares of wave numbers, κ = 0 unless screened; w if it is flat.
 
         It is 0 at 0, even if it has a limit there: on the grid the rounding of a neutral sum would be multiplied by
         4π/κ², and `means` has the exact value.
         """
+        if self.flat:
+            return np.where(k2 > 0, self.weight, 0.0)
         shift = kappa**2 if self.screened else 0.0
         return np.where(k2 > 0, self.weight / np.where(k2 > 0, k2 + shift, 1.0), 0.0)
 
@@ -184,5 +192,6 @@ BIHARMONIC = Spectrum(
     (_biharmonic0, _biharmonic1, _biharmonic2), profile=profiles.phi_stokes, planar=2, growing=True
 )  # fmt: skip
 SPHERES = replace(BIHARMONIC, profile=profiles.phi_spheres, factor=profiles.spheres, form=_surfaces)
-SOFTENED = replace(BIHARMONIC, profile=profiles.phi_softened, form=profiles.softened, softened=True)
+SOFTENED = replace(BIHARMONIC, profile=profiles.phi_softened, form=profiles.softened, softened=SoftenedField)
+SOFTENED_DIPOLE = Spectrum((), profile=profiles.phi_softened_dipole, softened=SoftenedDipoleField, flat=True)
 YUKAWA = Spectrum((_yukawa0, _yukawa1, _yukawa2), _yukawa_slope, profiles.phi_screened, screened=True)

@@ -92,15 +92,17 @@ def _alias_weights(layer: Layer, split: str, c: float, xi: float, low: float) ->
     """Return weights (4, n) at the wave numbers c·_NODES of one axis, for `alias`; lengths in units of rc.
 
     Rows: squared alias amplitudes, those of the window's derivative, and both amplitudes for coincident points, each
-    integrated over the other two axes.  Wave numbers below `low` c carry no mode of the box.
+    integrated over the other two axes.  Wave numbers below `low` c carry no mode of the box.  Integrals of cubic layers
+    have k² more.
     """
     top = profiles.profile(split, c, 1.0, xi)
     # Integrals from each node to 1 as sums over the pieces between nodes.
     edges = np.append(np.maximum(_NODES, low), 1.0)
     width = np.diff(edges)[:, None]
     k = edges[:-1, None] + width * _INNER
-    phi = layer.profile(top, c * k, 0.0)
-    pieces = ((width * _INNER_WEIGHTS * phi**m / k**j).sum(axis=1) for m, j in ((2, 1), (1, 1), (2, 3)))
+    phi = layer.profile(top, c * k, layer.width)
+    weights = width * _INNER_WEIGHTS * (k**2 if layer.cubic else 1.0)
+    pieces = ((weights * phi**m / k**j).sum(axis=1) for m, j in ((2, 1), (1, 1), (2, 3)))
     w0, w1, w2 = (np.cumsum(piece[::-1])[::-1] for piece in pieces)
     return np.array(layer.alias(c, w0, w1, w2)) * _WEIGHTS
 
@@ -129,7 +131,8 @@ def alias(
     -------
     tuple of array
         The error from all sources, relative to √(Q rc/V) (double layer, gradients: √(Q/(V rc))), and that of a
-        coincident source, relative to √(Q/N)/rc (double layer: √(Q/N)/rc²; gradients: 0).
+        coincident source, relative to √(Q/N)/rc (double layer: √(Q/N)/rc²; gradients: 0).  Those of cubic layers are
+        relative to √(Q/(V rc³)) and √(Q/N)/rc³.
     """
     rows = _alias_weights(layer, split, c, xi, low)
     half, beta, sigma = (np.asarray(v, np.float64)[..., None] for v in (np.multiply(0.5 * np.pi, P), beta, sigma))

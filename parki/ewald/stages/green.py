@@ -29,7 +29,7 @@ def truncated(p: Parameters, k2: Values, period: float) -> Values:
     R = radius(p)
     if p.kernel.spectrum.softened:
         split = profiles.profile(p.split, p.c, p.rc, p.xi)
-        field = softened_field(split, p.rc, p.kernel.parameter(), p.periodicity, R)
+        field = softened_field(p.kernel.spectrum.softened, split, p.rc, p.kernel.parameter(), p.periodicity, R)
         return field.modes(k2, period, p.box[2])
     cut = p.kernel.spectrum.truncated[p.periodicity](k2, R, p.kernel.kappa)
     if p.periodicity == 2 and not p.kernel.spectrum.screened:
@@ -51,16 +51,19 @@ def radius(p: Parameters) -> float:
 def profile(p: Parameters) -> Values:
     """Return the split's profile as a polynomial in t = 2k²/kmax² − 1 on [−1, 1], highest power first.
 
-    That of a softened kernel is a Chebyshev series in t = 2 √(k/kmax) − 1, in which k⁴ ln k is smooth, last term first.
-    The polynomial is accurate to a hundredth of the tolerance or to rounding.
+    That of a softened kernel is a Chebyshev series in t = 2 √(k/kmax) − 1, in which k⁴ ln k is smooth and coefficients
+    of k² ln k fall with the ninth power of their number, last term first.
+    The polynomial is accurate to a hundredth of the tolerance or to rounding, that of a flat Green's function, whose
+    errors are alike at all wave numbers, to a hundredth of it more.
     """
     split, softened = profiles.profile(p.split, p.c, p.rc, p.xi), p.kernel.spectrum.softened
     terms = int(0.4 * p.c) + 24
     if softened:
-        terms += 24 + int(6 * math.sqrt(p.kernel.parameter() * p.kmax))
+        terms += (144 if p.kernel.spectrum.flat else 24) + int(6 * math.sqrt(p.kernel.parameter() * p.kmax))
     k = split.kmax * (0.5 * (series.points(terms) + 1.0)) ** (2.0 if softened else 0.5)
     coefficients = series.coefficients(p.kernel.profile(split, k))
-    degree = series.degree(coefficients, max(0.01 * p.tolerance, float(np.finfo(p.far).eps)))
+    level = 1e-4 * p.pair_error if p.kernel.spectrum.flat else 0.01 * p.tolerance
+    degree = series.degree(coefficients, max(level, float(np.finfo(p.far).eps)))
     first = coefficients[: degree + 1]
     return np.ascontiguousarray(first[::-1] if softened else series.powers(first))
 

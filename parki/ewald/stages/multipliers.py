@@ -233,6 +233,7 @@ def tables(p: Parameters, c: Planes) -> tuple[dict[str, Handle], list[Step]]:
         }
     slots = {"SINGLE": isinstance(c, Columns), "SKEW": p.skew is not None, "ROOT": p.kernel.root}
     slots |= {"SOFTENED": True} if spectrum.softened else {}
+    slots |= {"FLAT": True} if spectrum.flat else {}
     unit = engine.kernel("modes", "plane_multipliers", real=p.far, **slots)
     args |= {"rows": shape[1], "columns": shape[2], "terms": len(power)}
     return waves | {"green": multipliers}, [Step("cnv", unit, shape[0] * shape[1], args)]
