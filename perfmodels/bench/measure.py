@@ -22,6 +22,12 @@ def asked_space(args: argparse.Namespace) -> Space:
     return replace(space, threads=args.threads) if args.threads else space
 
 
+def require_host(space: Space) -> None:
+    """Raise ValueError for a device."""
+    if space.kind != "host":
+        raise ValueError(f"space is {space.name}; this benchmark compares on a host: expected 'OpenMP' or 'Serial'.")
+
+
 def clock(run: Callable[[], object], space: Space | None = None) -> Callable[[], float]:
     """Return a function that runs once, waits for a device, and returns the seconds."""
     device = spaces.array_module(space).cuda.Device() if space and space.kind == "device" else None

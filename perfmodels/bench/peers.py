@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from parki.engine import Space, workers
 from parki.ewald import api
 from parki.perfmodels.bench.free import reaching
-from parki.perfmodels.bench.measure import Row, absent, clock, row, turns
+from parki.perfmodels.bench.measure import Row, absent, clock, require_host, row, turns
 
 EXACT = 1e-12  # tolerance of the sums that errors are measured against
 AGREE = 1e-2  # relative error; a peer with a larger one sums something else
@@ -68,8 +68,7 @@ def peers(args: argparse.Namespace, space: Space) -> list[Row]:
     RuntimeError
         If a peer and parki disagree.
     """
-    if space.kind != "host":
-        raise ValueError(f"space is {space.name}; this benchmark compares on a host: expected 'OpenMP' or 'Serial'.")
+    require_host(space)
     system, rows = ions(args.n), []
     with threadpool_limits(workers(space), user_api="openmp"):
         for name, measure in (("openmm", openmm_rows), ("torchpme", torch_rows)):

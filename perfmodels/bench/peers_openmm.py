@@ -35,7 +35,7 @@ import numpy as np
 import parki
 from parki.engine import Space, workers
 from parki.perfmodels.bench import measure
-from parki.perfmodels.bench.measure import Row, absent, clock, row, turns
+from parki.perfmodels.bench.measure import Row, absent, clock, require_host, row, turns
 
 ABSENT = "against openmm", "pip install openmm"
 WATER = "parki.examples.data", "water.npz"  # package and file of the box
@@ -153,8 +153,7 @@ def one_core(args: argparse.Namespace, space: Space) -> Space:
     ValueError
         If the space is not on the host.
     """
-    if space.kind != "host":
-        raise ValueError(f"space is {space.name}; this benchmark compares on a host: expected 'OpenMP' or 'Serial'.")
+    require_host(space)
     return space if args.threads else Space("Serial")
 
 

@@ -22,7 +22,7 @@ from parki.engine import Space, workers
 from parki.ewald import api
 from parki.fmm import api as fmm
 from parki.perfmodels.bench.free import reaching
-from parki.perfmodels.bench.measure import Row, absent, clock, row, turns
+from parki.perfmodels.bench.measure import Row, absent, clock, require_host, row, turns
 from parki.perfmodels.bench.peers import agreeing, relative
 
 EXACT = 1e-11  # tolerance of the periodic sums that errors are measured against
@@ -45,8 +45,7 @@ def spheres(args: argparse.Namespace, space: Space) -> list[Row]:
     RuntimeError
         If pystokes and parki disagree.
     """
-    if space.kind != "host":
-        raise ValueError(f"space is {space.name}; this benchmark compares on a host: expected 'OpenMP' or 'Serial'.")
+    require_host(space)
     try:
         pystokes = importlib.import_module("pystokes")
     except ImportError:

