@@ -173,9 +173,10 @@ class Pair:
     def hints(self) -> tuple[str, ...]:
         """Return hints to compilers on loops over this pair, see `parki.engine.kernel`.
 
-        Pairs of parki use no infinite root, because they are given w, and no exponentials of infinity.
+        Pairs of parki use no infinite root, because they are given w, and no exponentials of infinity.  Lengths of sums
+        are of order one (`parki.scaling`).
         """
-        return ("finite_rsqrt", "rounded_exp", "long_blocks") if self.ours else ("long_blocks",)
+        return ("finite_rsqrt", "bounded_rsqrt", "rounded_exp", "long_blocks") if self.ours else ("long_blocks",)
 
     @property
     def before_slopes(self) -> int:

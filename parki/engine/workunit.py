@@ -35,6 +35,7 @@ GPU_HINTS = {
 HINTS = {
     "finite_rsqrt": ("-DPK_RSQRT_FINITE",),
     "ordinary_rsqrt": ("-DPK_RSQRT_ORDINARY",),
+    "bounded_rsqrt": ("-DPK_RSQRT_BOUNDED",),
     "short_rsqrt": ("-DPK_RSQRT_SHORT",),
     "shorter_rsqrt": ("-DPK_RSQRT_SHORTER",),
     "shortest_rsqrt": ("-DPK_RSQRT_SHORTEST",),
@@ -258,6 +259,8 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN, or on GPUs
           any number, also of subnormal numbers.
         - ``"ordinary_rsqrt"``: nor are its values of numbers that are not between 1e-36 and 1e36: they may be anything.
+        - ``"bounded_rsqrt"``: nor are those of numbers above 1e36 that are compared with a least one, below or at which
+          0 replaces the root.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
         - ``"shorter_rsqrt"``: likewise 1.5e-10.
         - ``"shortest_rsqrt"``: likewise 2.1e-7, also in single precision.

@@ -100,6 +100,51 @@ def test_a_pair_alone_is_exactly_zero(rng):
     np.testing.assert_array_equal(given["u"], 0)
 
 
+ROOT_OR_ZERO = """import pykokkos as pk
+
+real = pk.double
+
+
+@pk.function
+def root(x: real, least: real) -> real:
+    w: real = pk.rsqrt(x)
+    if x COMPARE least:
+        w = VALUE
+    return w
+
+
+@pk.workunit
+def roots(i: int, x: pk.View1D[real], least: pk.View1D[real], w: pk.View1D[real]):
+    w[i] = root(x[i], least[i])
+"""
+
+
+@pytest.mark.parametrize("real", ["double", "float"])
+@pytest.mark.parametrize("compare, value", [("<=", 0.0), ("<", 0.0), ("<=", 2.0)])
+def test_roots_that_a_branch_replaces(compare, value, real, tmp_path, rng):
+    """Check roots beside a least argument: small, huge, equal to it and not a number, in every lane."""
+    (tmp_path / "roots.py").write_text(ROOT_OR_ZERO.replace("COMPARE", compare).replace("VALUE", str(value)))
+    dtype = np.float64 if real == "double" else np.float32
+    x = (10.0 ** rng.uniform(-44 if real == "double" else -37, 30, 4000)).astype(dtype)
+    least = np.where(rng.random(4000) < 0.5, x * rng.choice([0.5, 1, 2], 4000), 0).astype(dtype)
+    x[::37], x[5::41] = 0, np.nan
+    is_replaced = x <= least if compare == "<=" else x < least
+    with np.errstate(divide="ignore"):
+        want = np.where(is_replaced, value, 1 / np.sqrt(x.astype(float)))
+    for hints in ((), ("bounded_rsqrt",), ("finite_rsqrt", "bounded_rsqrt")):
+        unit, w = engine.kernel(tmp_path / "roots.py", "roots", real=real, hints=hints), np.empty(4000, dtype)
+        engine.parallel_for(engine.RangePolicy("Serial", 4000), unit, x=x, least=least, w=w)
+        known = np.isfinite(want) | ("finite_rsqrt" not in hints)
+        np.testing.assert_allclose(w[known], want[known], rtol=1e-15 if real == "double" else 2e-7)
+
+
+def test_huge_numbers_have_roots_beside_a_least_one(tmp_path):
+    (tmp_path / "roots.py").write_text(ROOT_OR_ZERO.replace("COMPARE", "<=").replace("VALUE", "0.0"))
+    unit, x, w = engine.kernel(tmp_path / "roots.py", "roots"), np.full(13, 1e44), np.empty(13)
+    engine.parallel_for(engine.RangePolicy("Serial", 13), unit, x=x, least=np.zeros(13), w=w)
+    np.testing.assert_allclose(w, 1e-22, rtol=1e-15)
+
+
 SCALED = """
 #define SCALED(T, L) \\
   extern "C" void scaled_##T##_##L(const T* x, T* y, long n) { \\

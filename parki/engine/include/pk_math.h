@@ -21,6 +21,7 @@
 //
 //   PK_RSQRT_FINITE    pk_rsqrt of 0 and of infinity may be NaN
 //   PK_RSQRT_ORDINARY  pk_rsqrt of numbers out of 1e-36 ... 1e36 may be anything
+//   PK_RSQRT_BOUNDED   pk_rsqrt_above of numbers above 1e36 may be anything
 //   PK_RSQRT_SHORT     pk_rsqrt of doubles is right to 1.5e-13
 //   PK_RSQRT_SHORTER   to 1.5e-10
 //   PK_RSQRT_SHORTEST  to 2.1e-7, also of floats

@@ -148,6 +148,11 @@ PK_GUESS(12, pk_d4, pk_convert<double>(pk_guess(pk_convert<float>(x))))
 #else
 #define PK_ORDINARY false
 #endif
+#if defined(PK_RSQRT_BOUNDED)
+#define PK_BOUNDED true
+#else
+#define PK_BOUNDED false
+#endif
 // Terms of the series in double precision that a guess of 12 bits needs; one of 14 bits needs 3, 2, 2 and 1.
 #if defined(PK_RSQRT_SHORTEST)
 #define PK_RSQRT_TERMS 1
@@ -169,16 +174,24 @@ PK_INLINE V pk_root_series(V e) {
   return series;
 }
 
+#if defined(PK_HAS_GUESS)
+// Return the root that follows from a guess of 12 bits y and its e.
+template <class V>
+PK_INLINE V pk_from_guess(V y, V e) {
+  return y + (y * e) * pk_root_series<(pk_same<pk_elem<V>, double> || PK_RSQRT_TERMS < 2 ? PK_RSQRT_TERMS : 2)>(e);
+}
+#endif
+
 template <class V>
 PK_INLINE V pk_rsqrt(V x) {
   typedef pk_elem<V> T;
 #if defined(PK_HAS_GUESS)
-  constexpr bool DOUBLE = pk_same<T, double>;
-  constexpr int TERMS = PK_RSQRT_TERMS;
   if constexpr (pk_guess_bits<V> != 0) {
     const V y = pk_guess(x);
     const V e = T(1) - (x * y) * y;
     if constexpr (pk_guess_bits<V> == 14) {
+      constexpr bool DOUBLE = pk_same<T, double>;
+      constexpr int TERMS = PK_RSQRT_TERMS;
       // 3/8, or 1/2, is raised to make up for most of the first omitted term, for |e| <= 2^-13.
       const V series = !DOUBLE || TERMS == 1 ? pk_splat<V>(0.5)
                        : TERMS < 5           ? T(0.5000000035) + e * T(0.375)
@@ -186,7 +199,7 @@ PK_INLINE V pk_rsqrt(V x) {
       // e is NaN at 0 and infinity, where the guess is exact: one compare, and the last multiply-add is masked.
       return PK_FINITE ? y + (y * e) * series : pk_select(e == e, y + (y * e) * series, y);
     } else {
-      const V r = y + (y * e) * pk_root_series<(DOUBLE || TERMS < 2 ? TERMS : 2)>(e);
+      const V r = pk_from_guess(y, e);
       if (PK_ORDINARY) return r;
       const auto good = pk_fabs(e) < T(0.5);
       if (__builtin_expect(pk_all(good), 1)) return r;
@@ -199,6 +212,22 @@ PK_INLINE V pk_rsqrt(V x) {
 #else
   return T(1) / pk_native_sqrt(x);
 #endif
+}
+
+// Return pk_rsqrt(x), 0 where x <= least.  Of bounded x one comparison finds small numbers and these.
+template <class V>
+PK_INLINE V pk_rsqrt_above(V x, V least) {
+#if defined(PK_HAS_GUESS)
+  if constexpr (pk_guess_bits<V> == 12 && PK_BOUNDED && !PK_ORDINARY) {
+    typedef pk_elem<V> T;
+    const auto good = x > pk_greater(least, pk_splat<V>(T(1e-36)));
+    const V y = pk_guess(x);
+    const V r = pk_from_guess(y, T(1) - (x * y) * y);
+    if (__builtin_expect(pk_all(good), 1)) return r;
+    return pk_select(good, r, pk_select(x <= least, pk_splat<V>(T(0)), T(1) / pk_native_sqrt(x)));
+  }
+#endif
+  return pk_select(x <= least, pk_splat<V>(pk_elem<V>(0)), pk_rsqrt(x));
 }
 
 // Powers of two -------------------------------------------------------------------------------------------------------

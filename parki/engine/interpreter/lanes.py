@@ -313,4 +313,7 @@ def operation(e: lanes.Lanewise, values: tuple[Value, ...]) -> Value:
         return cast(*values, e.type, e.loc)
     if op == "exp_of":
         return mathematics("exp", e.type, [binary("*", e.type, *values, e.loc)])
+    if op == "rsqrt_above":
+        is_low = compare("<=", *values)
+        return cast(0.0, e.type, e.loc) if is_low else mathematics("rsqrt", e.type, [values[0]])
     return mathematics(op, e.type, list(values))

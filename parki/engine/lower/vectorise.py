@@ -14,6 +14,7 @@ from parki.engine.lower.branches import exits, guarded_functions, is_costly
 from parki.engine.lower.common import extent
 from parki.engine.lower.compaction import is_compaction, places
 from parki.engine.lower.interleave import is_pair
+from parki.engine.lower.roots import least_argument
 from parki.engine.lower.rows import is_row
 from parki.engine.lower.unrolling import turns_written_out
 from parki.engine.lower.values import ALL_LANES, LanePlace, LaneValues, Views, lanewise, mask_name
@@ -68,7 +69,7 @@ class _Statements:
         out: list[ir.Stmt] = []
         n = 0
         while n < len(body):
-            pair = self.pair(body[n : n + 2], place)
+            pair = self.pair(body[n : n + 2], place) or self.root(body[n : n + 2], place)
             out += pair or getattr(self, f"do_{type(body[n]).__name__}")(body[n], place)
             n += 2 if pair else 1
             if not pair and n < len(body) and place.mask is not ALL_LANES and exits(body[n - 1 : n]):
@@ -171,6 +172,14 @@ class _Statements:
         del access["step"]
         values = {"value": self.values.vector(first.value, place), "other": self.values.vector(second.value, place)}
         return (lanes.StorePair(view=first.view, loc=first.loc, **access, **values),)
+
+    def root(self, body: Body, place: LanePlace) -> Body:
+        """Return one declaration for a root of lanes and the branch that sets it to 0; else nothing."""
+        if len(body) < 2 or (least := least_argument(*body)) is None or not self.varies(body[0], place) or place.row:
+            return ()
+        args = (self.values.vector(body[0].value.args[0], place), self.values.vector(least, place))
+        value = lanes.Lanewise(op="rsqrt_above", args=args, type=body[0].type, loc=body[0].loc)
+        return (lanes.DeclareLanes(name=body[0].name, type=body[0].type, value=value, loc=body[0].loc),)
 
     def do_Atomic(self, s: ir.Atomic, place: LanePlace) -> Body:
         """Update one element per lane, in lane order."""
