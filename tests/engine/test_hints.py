@@ -120,7 +120,7 @@ def roots(i: int, x: pk.View1D[real], least: pk.View1D[real], w: pk.View1D[real]
 
 
 @pytest.mark.parametrize("real", ["double", "float"])
-@pytest.mark.parametrize("compare, value", [("<=", 0.0), ("<", 0.0), ("<=", 2.0)])
+@pytest.mark.parametrize(("compare", "value"), [("<=", 0.0), ("<", 0.0), ("<=", 2.0)])
 def test_roots_that_a_branch_replaces(compare, value, real, tmp_path, rng):
     """Check roots beside a least argument: small, huge, equal to it and not a number, in every lane."""
     (tmp_path / "roots.py").write_text(ROOT_OR_ZERO.replace("COMPARE", compare).replace("VALUE", str(value)))
