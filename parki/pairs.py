@@ -300,6 +300,7 @@ PAIRS: dict[str, Pair] = {
         _pair("stokes_dipole", "pair/stokes_dipole"),
         _pair("yukawa", "pair/yukawa", "kappa"),
         _radial("regularised_coulomb", "epsilon", **_FINITE),
+        _radial("spline_coulomb", "epsilon", core=(2.8,), **_FINITE),
         _radial("regularised_yukawa", "kappa", "epsilon", **_FINITE),
         _radial("oscillatory", "k", parameters=(math.pi,), singular=False),
         _radial("gaussian", "width", singular=False),
