@@ -189,10 +189,12 @@ class Fmm(TaskMethod):
         return Leaves(sizes, fill, octree.levels_of(across, fill))
 
     def _separation(self, aim: Aim) -> float:
-        """Return the distance that particles which meet through expansions must exceed."""
-        if aim.representation is None:
-            return aim.linear.separation()
-        return aim.representation.separation(aim.parameters.expected if aim.tolerance is None else aim.tolerance)
+        """Return the distance that particles which meet through expansions must exceed.
+
+        Far from nearly neutral sources errors of softening cancel as their fields do, so the options' tolerance counts.
+        """
+        representation, expected = aim.representation, aim.parameters.expected
+        return aim.linear.separation() if representation is None else representation.separation(expected)
 
     def _expanded(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         """Return the steps of the sum, if there is memory for the values of all boxes."""
