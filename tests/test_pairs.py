@@ -1,7 +1,6 @@
 """Pair interactions: kernels and their gradients against plain formulas, files of callers."""
 
 import dataclasses
-import itertools
 import math
 import pickle
 
@@ -145,23 +144,6 @@ def test_formulas(name, dtype, rng):
         expected = exact(name, *given, parameters.values())
         size = np.linalg.norm(exact(name, *given[:2], np.abs(given[2]), parameters.values()))  # terms may cancel
         assert np.linalg.norm(u - expected) < BOUND[dtype] * size
-
-
-@pytest.mark.parametrize("r", [0.0, 0.3, 0.5, 0.8, 1.0, 1.7])
-def test_spline_softens_by_the_density_of_smoothed_particles(r):
-    """Compare with the potential of (8/π) (1 − 6 u² + 6 u³) up to 1/2 and (16/π) (1 − u)³ up to 1, by quadrature."""
-    t, weight = np.polynomial.legendre.leggauss(8)
-    u, charge = [], []
-    for low, high in itertools.pairwise(sorted({0.0, 0.5, 1.0, min(r, 1.0)})):
-        s = low + (high - low) * (1 + t) / 2
-        density = np.where(s < 0.5, 1 - 6 * s**2 + 6 * s**3, 2 * (1 - s) ** 3) * 8 / np.pi
-        u.append(s)
-        charge.append(0.5 * (high - low) * weight * 4 * np.pi * s**2 * density)
-    u, charge = np.concatenate(u), np.concatenate(charge)
-    h = 2.8 * 0.25
-    found = direct_sum("spline_coulomb", np.array([[r * h], [0], [0]]), np.zeros((3, 1)), np.ones(1), epsilon=0.25)
-    assert charge.sum() == pytest.approx(1, rel=1e-14)
-    assert found[0] == pytest.approx((charge / np.maximum(u, r)).sum() / h, rel=1e-13)
 
 
 @both_precisions(list(PHI))

@@ -12,7 +12,7 @@ from typing import List
 import pykokkos as pk
 
 real = pk.double
-NP = 1  # epsilon
+NP = 1  # epsilon = h / 2.8
 
 
 @pk.function

@@ -162,7 +162,7 @@ class Cloud:
         return np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
 
 
-def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, most: float = math.inf) -> LeafSizes:
+def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = math.inf) -> LeafSizes:
     """Return the size of leaves, and boxes across for even points.
 
     Parameters
@@ -173,7 +173,7 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, most: float = m
         Points of a leaf that suit a cube of uniform points.
     cost : FmmCosts, optional
         Without it, the size is `goal`.
-    most : float
+    limit : float
         Boxes across, at most.
     """
     n = max(x.n, y.n)
@@ -186,7 +186,7 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, most: float = m
         if cost is not None:
             candidates = range(max(1, math.floor(0.65 * k)), math.ceil(1.6 * k) + 1)
             k = min(candidates, key=lambda k: _grid_cost(cost, k, n / share))
-        k = max(1, min(k, math.floor(min(most, n))))
+        k = max(1, min(k, math.floor(min(limit, n))))
         mean = n / (share * k**3)
         return LeafSizes(math.ceil(mean + SPREAD * math.sqrt(mean)), float(k))
     return LeafSizes(goal if cost is None else round(LARGER * goal), None)

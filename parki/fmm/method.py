@@ -337,5 +337,4 @@ def _apart(x: Cloud, y: Cloud) -> float:
 
 def _across(separation: float, x: Cloud, y: Cloud) -> float:
     """Return the number of boxes across all points whose sides are `separation`: apart boxes are one side apart."""
-    side = max(balance.sides(x, y))
-    return APART * side / separation if separation else math.inf
+    return APART * max(balance.sides(x, y)) / separation if separation else math.inf

@@ -1,5 +1,7 @@
 """Softened charges by equivalent sources: direct where they are near, as point charges where the error is small."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,24 @@ def drawn(seed):
     x = y if rng.random() < 0.6 else samples.uniform(2000, seed + 1)
     q = rng.random(3000) if rng.random() < 0.5 else rng.normal(size=3000)
     return x, y, q, float(10 ** rng.uniform(-5, -1.5)), float(10 ** rng.uniform(-8, -3))
+
+
+@pytest.mark.parametrize("r", [0.0, 0.3, 0.5, 0.8, 1.0, 1.7])
+def test_spline_softens_by_the_density_of_smoothed_particles(r):
+    """Compare with the potential of (8/π) (1 − 6 u² + 6 u³) up to 1/2 and (16/π) (1 − u)³ up to 1, by quadrature."""
+    t, weight = np.polynomial.legendre.leggauss(8)
+    u, charge = [], []
+    for low, high in itertools.pairwise(sorted({0.0, 0.5, 1.0, min(r, 1.0)})):
+        s = low + (high - low) * (1 + t) / 2
+        density = np.where(s < 0.5, 1 - 6 * s**2 + 6 * s**3, 2 * (1 - s) ** 3) * 8 / np.pi
+        u.append(s)
+        charge.append(0.5 * (high - low) * weight * 4 * np.pi * s**2 * density)
+    u, charge = np.concatenate(u), np.concatenate(charge)
+    h = 2.8 * 0.25
+    x, y = np.array([[r * h], [0], [0]]), np.zeros((3, 1))
+    found = parki.direct.direct_sum("spline_coulomb", x, y, np.ones(1), epsilon=0.25)
+    assert charge.sum() == pytest.approx(1, rel=1e-14)
+    assert found[0] == pytest.approx((charge / np.maximum(u, r)).sum() / h, rel=1e-13)
 
 
 @pytest.mark.parametrize("seed", every(9, range(48)))

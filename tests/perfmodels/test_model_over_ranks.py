@@ -176,5 +176,5 @@ def test_too_many_points():
 
 def test_softened_charges_are_refused():
     case = RankedFmm("spline_coulomb", options=(("order", 3), ("epsilon", 0.01)))
-    with pytest.raises(ValueError, match="kernel is spline_coulomb.*without softening"):
+    with pytest.raises(ValueError, match=r"kernel is spline_coulomb.*without softening"):
         ranks_fmm.reference(case, 2000, XEON)
