@@ -193,8 +193,9 @@ class Fmm(TaskMethod):
 
         Far from nearly neutral sources errors of softening cancel as their fields do, so the options' tolerance counts.
         """
-        representation, expected = aim.representation, aim.parameters.expected
-        return aim.linear.separation() if representation is None else representation.separation(expected)
+        if aim.representation is None:
+            return aim.linear.separation()
+        return aim.representation.separation(self.asked or aim.parameters.expected)
 
     def _expanded(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         """Return the steps of the sum, if there is memory for the values of all boxes."""
