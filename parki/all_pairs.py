@@ -73,6 +73,7 @@ def direct_sum(
     ``stokes_dipole``          D (9,Ns)  3       −∂_j (I/r + r rᵀ/r³)_ik D_kj, D by rows: pairs of forces
     ``yukawa``                 q (Ns,)   1       q exp(−κr) / r, with κ = ``kappa``
     ``regularised_coulomb``    q (Ns,)   1       q / s, s = √(r² + ε²), with ε = ``epsilon``
+    ``spline_coulomb``         q (Ns,)   1       q / r for r ≥ 2.8ε; nearer that of a cubic spline of charge, q / ε at 0
     ``regularised_yukawa``     q (Ns,)   1       q exp(−κs) / s, with ``kappa`` and ``epsilon``
     ``oscillatory``            q (Ns,)   1       q sin(kr) / r, with ``k``, π if not given
     ``gaussian``               q (Ns,)   1       q exp(−r²/c²), with c = ``width``

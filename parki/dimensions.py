@@ -81,6 +81,7 @@ _RADIAL = {
     "radial/coulomb": _INVERSE,
     "radial/yukawa": _SCREENED,
     "radial/regularised_coulomb": _SIZED,
+    "radial/spline_coulomb": _SIZED,
     "radial/regularised_yukawa": Dimensions((-1, 1), (-1,)),
     "radial/oscillatory": _SCREENED,
     "radial/gaussian": Dimensions((1,), (0,)),

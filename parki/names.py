@@ -7,9 +7,9 @@ from typing import Literal
 
 KernelName = Literal[
     "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
-    "stokes_grad", "stokes_dipole", "yukawa", "regularised_coulomb", "regularised_yukawa", "oscillatory", "gaussian",
-    "multiquadric", "inverse_quadratic", "biharmonic", "thin_plate", "rotlet", "regularised_stokeslet",
-    "regularised_dipole", "rpy", "rpy_rotation", "coulomb", "stokeslet", "stresslet",
+    "stokes_grad", "stokes_dipole", "yukawa", "regularised_coulomb", "spline_coulomb", "regularised_yukawa",
+    "oscillatory", "gaussian", "multiquadric", "inverse_quadratic", "biharmonic", "thin_plate", "rotlet",
+    "regularised_stokeslet", "regularised_dipole", "rpy", "rpy_rotation", "coulomb", "stokeslet", "stresslet",
 ]  # fmt: skip
 EwaldKernelName = Literal[
     "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",

@@ -173,8 +173,7 @@ class Pair:
     def hints(self) -> tuple[str, ...]:
         """Return hints to compilers on loops over this pair, see `parki.engine.kernel`.
 
-        Pairs of parki use no infinite root, because they are given w, and no exponentials of infinity.  Lengths of sums
-        are of order one (`parki.scaling`).
+        Pairs of parki are given w, so no root is infinite, and no exponent; lengths are of order one (`parki.scaling`).
         """
         return ("finite_rsqrt", "bounded_rsqrt", "rounded_exp", "long_blocks") if self.ours else ("long_blocks",)
 
@@ -301,11 +300,11 @@ PAIRS: dict[str, Pair] = {
         _pair("stokes_dipole", "pair/stokes_dipole"),
         _pair("yukawa", "pair/yukawa", "kappa"),
         _radial("regularised_coulomb", "epsilon", **_FINITE),
+        _radial("spline_coulomb", "epsilon", core=(2.8,), **_FINITE),
         _radial("regularised_yukawa", "kappa", "epsilon", **_FINITE),
         _radial("oscillatory", "k", parameters=(math.pi,), singular=False),
         _radial("gaussian", "width", singular=False),
-        _radial("multiquadric", "width", **_FINITE),
-        _radial("inverse_quadratic", "width", **_FINITE),
+        *(_radial(key, "width", **_FINITE) for key in ("multiquadric", "inverse_quadratic")),
         _radial("biharmonic", **_FINITE),
         _radial("thin_plate", "unit", parameters=(1.0,), **_FINITE),
         _pair("rotlet", "pair/rotlet"),

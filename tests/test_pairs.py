@@ -16,11 +16,21 @@ from parki.pairs import PAIRS, Pair
 from tests import rotation
 from tests.ewald import sums
 
+
+def spline(r, e):
+    """Return φ of Hernquist and Katz's spline, h = 2.8 ε, as Springel, Yoshida and White's eq. 71 has it."""
+    u = r / (2.8 * e)
+    inner = 14 / 5 - 16 / 3 * u**2 + 48 / 5 * u**4 - 32 / 5 * u**5
+    outer = 16 / 5 - 1 / (15 * u) - 32 / 3 * u**2 + 16 * u**3 - 48 / 5 * u**4 + 32 / 15 * u**5
+    return np.where(np.real(u) < 0.5, inner, np.where(np.real(u) < 1, outer, 1 / u)) / (2.8 * e)
+
+
 #: φ(r) of the radial kernels, and their values at r = 0.
 PHI = {
     "coulomb": (lambda r: 1 / r, lambda: 0),
     "yukawa": (lambda r, kappa: np.exp(-kappa * r) / r, lambda kappa: 0),
     "regularised_coulomb": (lambda r, e: 1 / np.sqrt(r**2 + e**2), lambda e: 1 / e),
+    "spline_coulomb": (spline, lambda e: 1 / e),
     "regularised_yukawa": (
         lambda r, kappa, e: np.exp(-kappa * np.sqrt(r**2 + e**2)) / np.sqrt(r**2 + e**2),
         lambda kappa, e: math.exp(-kappa * e) / e,
@@ -254,6 +264,7 @@ def test_smoothness():
     assert not Pair("mine", 1, 1, "mine.py").smooth
     assert PAIRS["laplace"].separation() == 0
     assert PAIRS["rpy"].separation((0.3,)) == 0.6
+    assert PAIRS["spline_coulomb"].separation((0.5,)) == 1.4
     assert pairs.find("rpy", radius=0.25).separation() == 0.5
 
 

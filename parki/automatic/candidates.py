@@ -96,9 +96,10 @@ def names(pair: Pair, options: SumOptions) -> Iterator[str]:
     kernel = ewald_kernel(pair)
     if kernel is not None and 0 in kernel.periodicities and _has_gradient(kernel, options.gradient):
         yield "ewald"
-    if pair.ours and representations.known(pair):
+    has_surfaces = pair.ours and representations.known(pair)
+    if has_surfaces:
         yield "kifmm"
-    else:
+    if not has_surfaces or representations.softened(pair):
         yield from ("bldtt", "chebyshev")
 
 

@@ -6,9 +6,11 @@ of two sizes by the lists of their trees, which took most of the time of making 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +162,7 @@ class Cloud:
         return np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
 
 
-def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None) -> LeafSizes:
+def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = math.inf) -> LeafSizes:
     """Return the size of leaves, and boxes across for even points.
 
     Parameters
@@ -171,6 +173,8 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None) -> LeafSizes:
         Points of a leaf that suit a cube of uniform points.
     cost : FmmCosts, optional
         Without it, the size is `goal`.
+    limit : float
+        Boxes across, at most.
     """
     n = max(x.n, y.n)
     lengths = sides(x, y)
@@ -182,12 +186,15 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None) -> LeafSizes:
         if cost is not None:
             candidates = range(max(1, math.floor(0.65 * k)), math.ceil(1.6 * k) + 1)
             k = min(candidates, key=lambda k: _grid_cost(cost, k, n / share))
+        k = max(1, min(k, math.floor(min(limit, n))))
         mean = n / (share * k**3)
         return LeafSizes(math.ceil(mean + SPREAD * math.sqrt(mean)), float(k))
     return LeafSizes(goal if cost is None else round(LARGER * goal), None)
 
 
-def seconds(x: Cloud, y: Cloud, sizes: LeafSizes, cost: FmmCosts, space: Space) -> float:
+def seconds(
+    x: Cloud, y: Cloud, sizes: LeafSizes, cost: FmmCosts, space: Space, shape: Mapping[str, Any] = MappingProxyType({})
+) -> float:  # fmt: skip
     """Return the seconds of a sum on one core by its costs, of points of one process.
 
     Those of even points follow from their boxes, those of others from the lists of a tree of a sample.
@@ -199,13 +206,15 @@ def seconds(x: Cloud, y: Cloud, sizes: LeafSizes, cost: FmmCosts, space: Space) 
     cost : FmmCosts
     space : Space
         Where the tree is built.
+    shape : mapping
+        Keywords `fill` and `deepest` of `octree.build`, for points that are not even.
     """
     if sizes.fill is not None:
         share = _filled(sides(x, y))
         return share * _grid_cost(cost, round(sizes.fill), max(x.n, y.n) / share)
     times = max(1, min(sizes.size // FEWEST, max(x.n, y.n) // SAMPLE))
     targets = None if x is y else x.sample(times)
-    nodes = octree.build(y.sample(times), targets, max(1, sizes.size // times), space).nodes
+    nodes = octree.build(y.sample(times), targets, max(1, sizes.size // times), space, **shape).nodes
     counts = TreeSizes.of(nodes, octlists.lists(nodes).only, np.ones(nodes.n, bool))
     meetings = x.n + y.n + counts.alone * times  # each particle meets a surface
     return cost.of(counts.near * times**2, counts.octet_pairs, counts.octets, meetings)

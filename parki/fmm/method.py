@@ -49,13 +49,14 @@ HARDER = {
 FINE = 1e-8  # tolerance below which gradients of crowded points need one more point per edge than others
 AWAY = 4.0  # distances between sources, from which targets count as away from them
 AWAY_SHARE = 1e-3  # share of the tolerance that is then aimed at
-APART = 0.95  # half sides of a box: from its sources to surfaces of boxes that are not next to it
+APART = 0.95  # sides of a box: between its two surfaces, the least distance that expansions meet
 
 
 class Leaves(NamedTuple):
-    """Sizes of the leaves of a tree, and its last level."""
+    """Sizes of the leaves of a tree; boxes across all points on its last level, or None; and that level."""
 
     sizes: LeafSizes
+    fill: float | None
     deepest: int
 
 
@@ -166,7 +167,7 @@ class Fmm(TaskMethod):
 
     def _tree(self, problem: FreeProblem, aim: Aim) -> Octree:
         """Return the tree of the points."""
-        (size, fill), deepest = aim.leaves
+        (size, _), fill, deepest = aim.leaves
         targets = None if problem.same else problem.targets
         return octree.build(problem.sources, targets, size, self.space, fill=fill, deepest=deepest)
 
@@ -181,10 +182,20 @@ class Fmm(TaskMethod):
     def _leaves(self, problem: FreeProblem, aim: Aim) -> Leaves:
         """Return the sizes of leaves and the last level."""
         x, y = self._clouds(problem)
-        sizes = LeafSizes(aim.parameters.leaf_size, None)
+        sizes, across = LeafSizes(aim.parameters.leaf_size, None), _across(self._separation(aim), x, y)
         if self.options.leaf_size is None:
-            sizes = balance.leaves(x, y, sizes.size, self._costs(aim, aim.parameters.order))
-        return Leaves(sizes, _levels(problem.linear.separation(), x, y))
+            sizes = balance.leaves(x, y, sizes.size, self._costs(aim, aim.parameters.order), across)
+        fill = sizes.fill if sizes.fill or not 1 < across < math.inf else across
+        return Leaves(sizes, fill, octree.levels_of(across, fill))
+
+    def _separation(self, aim: Aim) -> float:
+        """Return the distance that particles which meet through expansions must exceed.
+
+        Far from nearly neutral sources errors of softening cancel as their fields do, so the options' tolerance counts.
+        """
+        if aim.representation is None:
+            return aim.linear.separation()
+        return aim.representation.separation(self.asked or aim.parameters.expected)
 
     def _expanded(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         """Return the steps of the sum, if there is memory for the values of all boxes."""
@@ -261,8 +272,9 @@ class Fmm(TaskMethod):
         """Predict the seconds of a plan and of a call, by the costs of leaves."""
         if problem.empty:
             return PlanCost(prediction.making("fmm", 0), 0.0)
-        sizes, costs = aim.leaves.sizes, self._costs(aim, aim.parameters.order)
-        seconds = 0.0 if costs is None else balance.seconds(*self._clouds(problem), sizes, costs, self.space)
+        (sizes, fill, deepest), costs = aim.leaves, self._costs(aim, aim.parameters.order)
+        shape = {"fill": fill, "deepest": deepest}
+        seconds = 0.0 if costs is None else balance.seconds(*self._clouds(problem), sizes, costs, self.space, shape)
         kind, making = ("uneven", "uneven fmm") if sizes.fill is None else ("even", "fmm")
         call = balance.taken(seconds, kind, aim.linear, problem.dtype.name, self.space)
         return PlanCost(prediction.making(making, problem.points), call)
@@ -324,9 +336,6 @@ def _apart(x: Cloud, y: Cloud) -> float:
     return scaling.nearest_of_some(samples[0], samples[1], y.n, x is y)
 
 
-def _levels(separation: float, x: Cloud, y: Cloud) -> int:
-    """Return the last level on which boxes that are one side apart are further apart than `separation`."""
-    if not separation:
-        return octree.MAX_LEVEL
-    side = max(balance.sides(x, y))
-    return max(0, min(octree.MAX_LEVEL, math.floor(math.log2(max(APART * side / separation, 1.0)))))
+def _across(separation: float, x: Cloud, y: Cloud) -> float:
+    """Return the number of boxes across all points whose sides are `separation`: apart boxes are one side apart."""
+    return APART * max(balance.sides(x, y)) / separation if separation else math.inf

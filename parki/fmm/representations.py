@@ -3,9 +3,13 @@
 Equivalent sources on a box's surface must be able to make the field of any source inside.  Laplace and Yukawa
 fields are those of charges.  Stokes flows are those of forces and point flows, checked by velocity and pressure: a
 double layer has a flux that forces do not have, and forces normal to a surface make a pressure but no velocity.
+
+A softened charge has the field of a point charge from some distance on, exactly or up to an error that falls as 1/r².
+Its near pairs are softened ones, and expansions are those of point charges, in boxes that are further apart than that.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +25,7 @@ from parki.pairs import LAPLACE, Charges, Pair
 Floats = NDArray[np.float64]
 HOMOGENEOUS = 1e-11  # error of exponents, at most
 FAR = 1e-7  # relative error of values at other scales, at most
+SOFTENING = 0.5  # share of the tolerance that expansions of point charges in place of softened ones may take
 
 
 def unit(pair: Pair) -> Workunit:
@@ -121,8 +126,8 @@ class Representation:
         the box of half side 1.  None: boxes are expanded at their true size, with operators of their own.
     powers
         Powers of h by which the parameters of `up` change if a box of half side h becomes one of half side 1.
-    separation
-        Distance that boxes which meet through expansions must exceed.
+    softening
+        Length l: beyond `Pair.separation` `pair` has the field of the expansions up to a relative error of l²/r².
     """
 
     pair: Pair
@@ -134,7 +139,11 @@ class Representation:
     a: tuple[float, ...] | None
     b: tuple[float, ...] | None
     powers: tuple[int, ...] = ()
-    separation: float = 0.0
+    softening: float = 0.0
+
+    def separation(self, tolerance: float) -> float:
+        """Return the distance that particles which meet through expansions must exceed for a relative error of sums."""
+        return max(self.pair.separation(), self.softening / math.sqrt(SOFTENING * tolerance))
 
     @property
     def check(self) -> int:
@@ -215,6 +224,13 @@ _STOKES: dict[Any, tuple[str, ...]] = {
     "pair/rpy_rotation": ("FORCE", "TORQUE", "SPHERE", "VELOCITY", "SPIN"),
 }
 _RADIAL = {"radial/coulomb": LAPLACE, "radial/yukawa": pairs.PAIRS["yukawa"]}
+# Radial functions of softened charges, by the squares of l/ε for the potential and for its gradient, see `softening`.
+_SOFTENED = {"radial/regularised_coulomb": (0.5, 1.5), "radial/spline_coulomb": (0.0, 0.0)}
+
+
+def softened(pair: Pair) -> bool:
+    """Tell whether a pair is softened: expansions must be further apart the less error is allowed."""
+    return dict(pair.slots).get("radial") in _SOFTENED
 
 
 def known(pair: Pair) -> bool:
@@ -256,6 +272,13 @@ def find(pair: Pair) -> Representation:
         return representation(
             up=equivalent, down=equivalent, source=equivalent, target=linear, powers=(1,) * len(equivalent.names)
         )
+    if linear.pair == "pair/radial" and radial in _SOFTENED:
+        slots = dict(linear.slots)
+        squares = _SOFTENED[radial][bool(slots.get("GRADIENT", False))]
+        point_slots = tuple((slots | {"radial": "radial/coulomb"}).items())
+        target = replace(linear, names=(), parameters=(), core=(), slots=point_slots)
+        softening = math.sqrt(squares) * linear.parameters[0]
+        return representation(up=LAPLACE, down=LAPLACE, source=LAPLACE, target=target, softening=softening)
     raise ValueError(
         f"kernel is {pair}: no sources on a surface around a box make the field of any source inside; "
         "expected another kernel, or expansions by parki.fmm.chebyshev, which take this one."
@@ -272,4 +295,4 @@ def _stokes(linear: Pair, charges: Charges) -> Representation:
     source = _flow(*sources, "VELOCITY", "PRESSURE", **size)
     target = _flow("FORCE", "FLOW", *results)
     a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
-    return Representation(linear, charges, field_pair, field_pair, source, target, a, b, separation=linear.separation())
+    return Representation(linear, charges, field_pair, field_pair, source, target, a, b)

@@ -180,6 +180,13 @@ def root_cube(points: Sequence[PointSet], fill: float | None) -> tuple[NDArray[n
     return low, width
 
 
+def levels_of(across: float, fill: float | None) -> int:
+    """Return the last level with at most `across` boxes across all points, in a root that is made for `fill`."""
+    mantissa = math.frexp(fill or 1.0)[0]
+    across_root = across if mantissa == 0.5 else across / mantissa
+    return max(0, math.floor(math.log2(min(max(across_root, 1.0), 2.0**MAX_LEVEL))))
+
+
 @dataclass(frozen=True)
 class Cubes:
     """Rule of an octree: boxes are cut at the centres of their cubes, whose columns are anchors and keys."""

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from parki import samples
 from parki.engine import Space
-from parki.fmm import api, balance, params, surfaces
+from parki.fmm import api, balance, params, representations, surfaces
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.models import fmm
 from parki.perfmodels.network import Network
@@ -100,11 +100,19 @@ class Reference:
 
 
 def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
-    """Return the figures of a sum of n points, from which other sums are predicted."""
+    """Return the figures of a sum of n points, from which other sums are predicted.
+
+    Raises
+    ------
+    ValueError
+        For softened charges, whose boxes have a least size.
+    """
     x = samples.uniform(n, seed=1).astype(case.dtype)
     plan = api.plan(case.kernel, x, x, execution_space="Serial", **dict(case.options))
     p, structure = plan.parameters, plan.structure
     nodes, lists, representation = structure.tree.nodes, structure.lists, structure.representation
+    if representations.softened(representation.pair):
+        raise ValueError(f"kernel is {case.kernel}, whose boxes have a least size; expected one without softening.")
     seconds = {name: step.bound.seconds for name, step in fmm.predict(plan, machine).items()}
     units = FmmShares(nodes, lists, Cuts(np.array([0, n]))).units
     steps = (("p2p",), ("m2l",), ("transforms",), ("m2m", "l2l"), ("p2m", "l2p"), ("p2l", "m2p"))

@@ -147,6 +147,14 @@ def test_other_kernels_have_trees():
     assert chosen("gaussian", 40_000, 1e-3, width=0.5, calls=1000) == "chebyshev"  # whose tables take long to make
 
 
+def test_softened_charges_that_are_near_take_a_treecode():
+    """Boxes of kifmm have a side of at least ε/√tolerance: 0.01, and more than the cube."""
+    pair = pairs.find("regularised_coulomb", epsilon=1e-4)
+    assert {"direct", "kifmm", "bldtt", "chebyshev"} <= set(candidates.names(pair, SumOptions()))
+    assert chosen("regularised_coulomb", 60_000, 1e-4, epsilon=1e-4) == "kifmm"
+    assert chosen("regularised_coulomb", 60_000, 1e-4, epsilon=0.1) in ("dual", "chebyshev")
+
+
 def test_the_least_cost_of_all_calls_is_chosen(monkeypatch, predicted):
     costs = {"direct": PlanCost(100.0, 20.0), "ewald": PlanCost(150.0, 10.0), "kifmm": PlanCost(500.0, 1.0)}
 

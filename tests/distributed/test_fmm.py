@@ -20,6 +20,7 @@ from tests.quick import every
 
 FIXED = {"order": 4, "leaf_size": 25}
 OWN = {"gaussian": {"width": 0.7}, "rpy": {"radius": 0.01}}
+OWN |= {"regularised_coulomb": {"epsilon": 0.001}, "spline_coulomb": {"epsilon": 0.05}}
 RANKS = (1, 2, 3, 8)
 
 

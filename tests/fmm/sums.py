@@ -8,6 +8,7 @@ KERNELS = {
         ("laplace", False), ("laplace", True), ("yukawa", False), ("yukawa", True), ("laplace_grad", False),
         ("laplace_dipole", False), ("stokes_sl", False), ("stokes_sl", "only"), ("stokes_dl", False),
         ("stokes_comb", False), ("stokes_pressure", False), ("stokes_dipole", False), ("rotlet", False), ("rpy", False),
+        ("regularised_coulomb", False), ("regularised_coulomb", "only"), ("spline_coulomb", True),
     ],
     "chebyshev": [
         ("laplace", True), *((name, False) for name, pair in PAIRS.items() if name == pair.name), ("yukawa", True),

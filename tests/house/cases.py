@@ -8,7 +8,7 @@ EWALD = ("laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", 
 FREE = ("laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
         "stokes_grad", "yukawa", "regularised_coulomb", "regularised_yukawa", "oscillatory", "gaussian", "multiquadric",
         "inverse_quadratic", "biharmonic", "thin_plate", "rotlet", "regularised_stokeslet",
-        "regularised_dipole", "rpy")  # fmt: skip
+        "regularised_dipole", "rpy", "spline_coulomb")  # fmt: skip
 KIFMM = ("coulomb", *FREE[1:9], "rotlet", "rpy")
 TREECODES = ("bldtt", "pc", "cp")
 DTYPES = ("float64", "float32")

@@ -13,7 +13,8 @@ COMPONENTS = {"stokes_comb": 6, "rpy_rotation": 6} | dict.fromkeys(
 )  # fmt: skip
 NORMALS = ("stokes_dl", "stokes_comb")
 PARAMETERS = {
-    "yukawa": {"kappa": 2.0}, "regularised_coulomb": {"epsilon": 0.05}, "oscillatory": {"k": 3.0},
+    "yukawa": {"kappa": 2.0}, "regularised_coulomb": {"epsilon": 0.05}, "spline_coulomb": {"epsilon": 0.05},
+    "oscillatory": {"k": 3.0},
     "regularised_yukawa": {"kappa": 2.0, "epsilon": 0.05}, "gaussian": {"width": 0.5}, "multiquadric": {"width": 0.5},
     "inverse_quadratic": {"width": 0.5}, "thin_plate": {"unit": 0.7}, "regularised_stokeslet": {"epsilon": 0.05},
     "regularised_dipole": {"epsilon": 0.05},

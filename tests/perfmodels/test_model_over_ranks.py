@@ -172,3 +172,9 @@ def test_what_is_refused(capsys, what):
 def test_too_many_points():
     with pytest.raises(ValueError, match="--n: found 3000000000, expected at most 2000000000"):
         TreecodeModel.of(TREECODE, 3_000_000_000, XEON)
+
+
+def test_softened_charges_are_refused():
+    case = RankedFmm("spline_coulomb", options=(("order", 3), ("epsilon", 0.01)))
+    with pytest.raises(ValueError, match=r"kernel is spline_coulomb.*without softening"):
+        ranks_fmm.reference(case, 2000, XEON)

@@ -20,6 +20,7 @@ from tests.quick import but
 
 SLOW = pytest.mark.slow
 KERNELS = {"coulomb": {}, "yukawa": {"kappa": 0.5}, "stokes_sl": {}, "stokes_comb": {}, "rpy": {"radius": 1e-3}}
+KERNELS |= {name: {"epsilon": 1e-3} for name in ("regularised_coulomb", "spline_coulomb")}
 ROUNDING = {"float64": 1e-11, "float32": 1e-3}  # relative differences; inverses of equivalents amplify rounding
 IN_DOUBLE = pytest.mark.parametrize("real", ["float64", pytest.param("float32", marks=SLOW)])
 

@@ -4,6 +4,18 @@ import numpy as np
 
 from tests import rotation
 
+
+def spread(r, h, slope):
+    """Return φ of a charge that a cubic spline spreads over a ball of radius h, or φ′ for a slope."""
+    u = np.minimum(r / h, 1)
+    inside = u < 0.5
+    if not slope:
+        outer = 3.2 - 1 / (15 * u) - 32 / 3 * u**2 + 16 * u**3 - 9.6 * u**4 + 32 / 15 * u**5
+        return np.where(r < h, np.where(inside, 2.8 - 16 / 3 * u**2 + 9.6 * u**4 - 6.4 * u**5, outer) / h, 1 / r)
+    outer = 1 / (15 * u**2) - 64 / 3 * u + 48 * u**2 - 38.4 * u**3 + 32 / 3 * u**4
+    return np.where(r < h, np.where(inside, -32 / 3 * u + 38.4 * u**3 - 32 * u**4, outer) / h**2, -1 / r**2)
+
+
 # Radial functions: φ, φ′ and φ(0), or 0 if a coincident pair is skipped; of the distance and the parameters.
 RADIAL = {
     "coulomb": (lambda r: 1 / r, lambda r: -1 / r**2, lambda: 0),
@@ -11,6 +23,11 @@ RADIAL = {
     "regularised_coulomb": (
         lambda r, e: 1 / np.hypot(r, e),
         lambda r, e: -r / np.hypot(r, e) ** 3,
+        lambda e: 1 / e,
+    ),
+    "spline_coulomb": (
+        lambda r, e: spread(r, 2.8 * e, False),
+        lambda r, e: spread(r, 2.8 * e, True),
         lambda e: 1 / e,
     ),
     "regularised_yukawa": (

@@ -127,7 +127,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         comm, space, points = self.comm, self.space, self._points(aim.parameters.order)
         sets = [problem.sources, *([] if problem.same else [problem.targets])]
         with times.phase("tree"):
-            (size, fill), deepest = aim.leaves
+            (size, _), fill, deepest = aim.leaves
             shape = {"fill": fill, "deepest": deepest, "shares": aim.shares}
             grown_tree, root = kinds.boxes(comm, sets, size, space, **shape)
             tree = SharedTree.of(comm, grown_tree)

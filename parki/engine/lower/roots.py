@@ -12,9 +12,9 @@ def least_argument(root: ir.Stmt, branch: ir.Stmt) -> ir.Expr | None:
         return None
     if branch.orelse or len(branch.then) != 1 or not _is_zero(branch.then[0], root.name):
         return None
-    argument, least = branch.cond.left, branch.cond.right
-    same = isinstance(argument, ir.Name) and alike(argument, root.value.args[0])
-    return least if same and isinstance(least, ir.Name | ir.Const) else None
+    argument, bound = branch.cond.left, branch.cond.right
+    is_argument = isinstance(argument, ir.Name) and alike(argument, root.value.args[0])
+    return bound if is_argument and isinstance(bound, ir.Name | ir.Const) else None
 
 
 def _is_zero(s: ir.Stmt, name: str) -> bool:

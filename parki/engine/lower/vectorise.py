@@ -175,9 +175,9 @@ class _Statements:
 
     def root(self, body: Body, place: LanePlace) -> Body:
         """Return one declaration for a root of lanes and the branch that sets it to 0; else nothing."""
-        if len(body) < 2 or (least := least_argument(*body)) is None or not self.varies(body[0], place) or place.row:
+        if len(body) < 2 or (bound := least_argument(*body)) is None or not self.varies(body[0], place) or place.row:
             return ()
-        args = (self.values.vector(body[0].value.args[0], place), self.values.vector(least, place))
+        args = (self.values.vector(body[0].value.args[0], place), self.values.vector(bound, place))
         value = lanes.Lanewise(op="rsqrt_above", args=args, type=body[0].type, loc=body[0].loc)
         return (lanes.DeclareLanes(name=body[0].name, type=body[0].type, value=value, loc=body[0].loc),)
 
