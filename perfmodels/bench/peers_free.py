@@ -1,7 +1,8 @@
 """Sums in free space beside other programs, whose times are interpolated to parki's errors: `parki bench peers-free`.
 
 FMM3D, PVFMM and exafmm-t stand beside `parki.fmm.kifmm`, BaryTree beside `parki.treecode.bldtt`, each with several
-settings of its own accuracy: see `peers_free_programs`.  Everything is measured in one process, in turns, on one core
+settings of its own accuracy: see `peers_free_programs`
+and `peers_free_libraries`.  Everything is measured in one process, in turns, on one core
 unless threads are asked for.  Sums of new points include trees and lists; sums of new charges keep these, where a
 program can.  Potentials stand beside programs that can sum potentials alone, gradients beside all.
 
@@ -27,7 +28,7 @@ from parki.engine import Space, workers
 from parki.perfmodels.bench import methods, peers_free_programs, plot
 from parki.perfmodels.bench.measure import Row, clock, require_host, row, spread, turns
 from parki.perfmodels.bench.peers import AGREE, relative
-from parki.perfmodels.bench.peers_free_programs import PeerProgram, PeerSession, PeerSum
+from parki.perfmodels.bench.peers_free_sums import PeerProgram, PeerSession, PeerSum
 from parki.perfmodels.bench.trees import one_core
 
 POINTS = ("uniform", "sphere", "plummer")
@@ -162,10 +163,10 @@ def measured(
     sessions = [program.session(sum_, setting) for program, setting in runs]
     errors = [_error(session, x, q, sample, exact) for session in sessions]  # the turn that does not count
     for program in programs:
-        least = min(error for (owner, _), error in zip(runs, errors, strict=True) if owner is program)
-        if not least < AGREE:
+        best = min(error for (owner, _), error in zip(runs, errors, strict=True) if owner is program)
+        if not best < AGREE:
             raise RuntimeError(
-                f"{program.name} and the direct sum of {sum_}, {shape} points, differ by {least:.1e}; "
+                f"{program.name} and the direct sum of {sum_}, {shape} points, differ by {best:.1e}; "
                 "expected the same sums"
             )
     times = turns([measure for session in sessions for measure in _clocks(session, x, q)], args.repeat, warm=False)
@@ -232,17 +233,19 @@ def interpolated(error: float, results: Sequence[tuple[float, float]]) -> tuple[
     return float(np.exp(np.interp(np.log(error), np.log(errors), np.log(times)))), ""
 
 
-def ratios(own: PeerTimes, peers: Sequence[PeerProgram], times: Sequence[PeerTimes], part: str) -> Row:
+def ratios(times_of_parki: PeerTimes, peers: Sequence[PeerProgram], times: Sequence[PeerTimes], part: str) -> Row:
     """Return the times of programs at parki's error over that of parki, and the least of them with its program."""
-    results, seconds_of_parki = [], own.best(part)
+    results, seconds_of_parki = [], times_of_parki.best(part)
     for peer in peers:
-        seconds, note = interpolated(own.error, [(t.error, t.best(part)) for t in times if t.program is peer])
+        seconds, note = interpolated(
+            times_of_parki.error, [(t.error, t.best(part)) for t in times if t.program is peer]
+        )
         results.append({"name": peer.name, "ratio": seconds and seconds / seconds_of_parki, "note": note})
-    known = [result for result in results if result["ratio"] is not None]
-    if not known:
+    comparisons = [result for result in results if result["ratio"] is not None]
+    if not comparisons:
         return {"peers": results}
-    least = min(known, key=lambda result: result["ratio"])
-    return {"peers": results, "ratio": least["ratio"], "against": " ".join([least["note"], least["name"]]).strip()}
+    lowest = min(comparisons, key=lambda result: result["ratio"])
+    return {"peers": results, "ratio": lowest["ratio"], "against": " ".join([lowest["note"], lowest["name"]]).strip()}
 
 
 # Table and picture ---------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import pytest
 import parki
 from parki import cli, direct, samples
 from parki.engine.run.spaces import Space
-from parki.perfmodels.bench import benchmark, command, peers_free, peers_free_programs
+from parki.perfmodels.bench import benchmark, command, peers_free, peers_free_libraries, peers_free_programs
 from parki.perfmodels.bench.peers_free import COARSER, LEAST, NEW, PeerTimes
-from parki.perfmodels.bench.peers_free_programs import PeerProgram, PeerSession, PeerSum
+from parki.perfmodels.bench.peers_free_sums import PeerProgram, PeerSession, PeerSum
 from tests.perfmodels import recording
 
 ONE, N = Space("Serial"), 300
@@ -208,20 +208,20 @@ def test_fmm3d_agrees():
 
 
 def test_a_variable_of_the_environment_is_kept_if_a_user_has_set_it(monkeypatch):
-    environ = peers_free_programs.os.environ
+    environ = peers_free_libraries.os.environ
     monkeypatch.delenv("PARKI_OPERATORS", raising=False)
-    with peers_free_programs._variable("PARKI_OPERATORS", "there"):
+    with peers_free_libraries._variable("PARKI_OPERATORS", "there"):
         assert environ["PARKI_OPERATORS"] == "there"
     assert "PARKI_OPERATORS" not in environ
     monkeypatch.setenv("PARKI_OPERATORS", "here")
-    with peers_free_programs._variable("PARKI_OPERATORS", "there"):
+    with peers_free_libraries._variable("PARKI_OPERATORS", "there"):
         assert environ["PARKI_OPERATORS"] == "here"
     assert environ["PARKI_OPERATORS"] == "here"
 
 
 def test_output_of_c_code_is_dropped(capfd):
     libc = ctypes.CDLL(None)
-    with peers_free_programs._silence():
+    with peers_free_libraries._silence():
         libc.puts(b"silence")
     libc.puts(b"words")
     libc.fflush(None)
