@@ -171,7 +171,7 @@ def bench(args: argparse.Namespace) -> int:
 
         print(benchmark.listed())
         return 0
-    if args.points is not None:
+    if args.points is not None and args.name != "peers-free":
         raise ValueError("--points was given without --mpi; expected parki bench treecode --mpi --points plummer.")
     _room(args.n or 0)
     if args.name == "report":

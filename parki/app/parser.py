@@ -137,7 +137,9 @@ def _bench(commands: Any) -> None:
     )
     text = "a sum over all processes of mpirun, of N particles in all"
     command.add_argument("--mpi", action="store_true", help=text)
-    command.add_argument("--points", choices=words.POINTS, help="in free space with --mpi (uniform)")
+    command.add_argument(
+        "--points", choices=words.POINTS, help="of peers-free (all), and in free space with --mpi (uniform)"
+    )
     command.add_argument(
         "--repeat", type=words.count, default=5, help="measurements, of which the best counts (%(default)d)"
     )
@@ -146,6 +148,8 @@ def _bench(commands: Any) -> None:
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
     text = "sums of accuracy, growth, phases and threads, as kifmm-coulomb, or entries of a report (all)"
     command.add_argument("--only", nargs="+", metavar="NAME", help=text)
+    text = "of peers-free: a library that is built, as pvfmm=build/libpvfmm.so; names are barytree, exafmm-t and pvfmm"
+    command.add_argument("--library", nargs="+", metavar="NAME=PATH", help=text)
     command.add_argument("--device", metavar="NAME", help="of code: an NVIDIA GPU in the list of machines (h200)")
     command.add_argument("--set", dest="named_set", choices=words.REPORTS, help="benchmarks of a report (standard)")
     command.add_argument("--resume", type=Path, metavar="FILE", help="go on with the record of a report")

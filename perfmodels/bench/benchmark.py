@@ -38,7 +38,7 @@ class Benchmark:
     n : int
         Number of particles where none is given.
     options : tuple of str
-        Its options that not all benchmarks have: ``"only"``, ``"mpi"``, ``"points"`` and ``"device"``.
+        Its options that not all benchmarks have: ``"only"``, ``"mpi"``, ``"points"``, ``"library"`` and ``"device"``.
     """
 
     name: str
@@ -67,8 +67,12 @@ class Benchmark:
     def command(self, args: argparse.Namespace) -> str:
         """Return the command that measures this again."""
         words = [f"parki bench {self.name} --n {args.n} --repeat {args.repeat} --tolerance {args.tolerance:g}"]
-        words += [f"--{name} {getattr(args, name)}" for name in ("space", "threads") if getattr(args, name)]
-        words += [f"--only {' '.join(args.only)}"] if getattr(args, "only", None) else []
+        words += [
+            f"--{name} {getattr(args, name)}" for name in ("space", "threads", "points") if getattr(args, name, None)
+        ]
+        words += [
+            f"--{name} {' '.join(getattr(args, name))}" for name in ("only", "library") if getattr(args, name, None)
+        ]
         return " ".join(words)
 
     def table(self, rows: "Sequence[Row]") -> str:
@@ -115,6 +119,14 @@ BENCHMARKS = {
         Benchmark("crowds", "Ewald sums of crowded points", "sums.crowds"),
         Benchmark("free", "Ewald sums in free space, beside FMM3D", "free.free_space"),
         Benchmark("peers", "forces of ions, beside OpenMM and torch-pme", "peers.peers"),
+        Benchmark(
+            "peers-free",
+            "sums over trees, beside FMM3D, PVFMM, exafmm-t and BaryTree",
+            "peers_free.peers_free",
+            prints="peers_free.table",
+            draws="peers_free.draw",
+            options=("points", "library"),
+        ),
         Benchmark("spheres", "velocities of spheres, beside pystokes", "peers_pystokes.spheres", n=SPHERES),
         Benchmark(
             "water",

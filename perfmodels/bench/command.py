@@ -61,7 +61,7 @@ def _refuse(args: argparse.Namespace) -> None:
     for flag, name in REPORT.items():
         if getattr(args, name, None) is not None:
             raise ValueError(f"{flag} was given with {args.name}; expected parki bench report {flag}.")
-    for option, commands in (("only", ["report"]), ("device", [])):
+    for option, commands in (("only", ["report"]), ("device", []), ("library", [])):
         names = commands + [name for name, benchmark in BENCHMARKS.items() if option in benchmark.options]
         if getattr(args, option, None) and args.name not in names:
             raise ValueError(f"--{option} was given with {args.name}; expected one of {', '.join(names)}.")

@@ -13,8 +13,13 @@ def asked(name, n, **others):
 
 def ran(name, n, folder):
     """Run a benchmark and return the recorded rows."""
-    path = folder / "record.json"
-    assert command.main(asked(name, n, json=path)) == 0
+    return ran_rows(asked(name, n), folder)
+
+
+def ran_rows(args, folder):
+    """Run the benchmark of these arguments and return the recorded rows."""
+    path = args.json = folder / "record.json"
+    assert command.main(args) == 0
     (record,) = json.loads(path.read_text())
     keys = [(r["what"], r["n"], r["tolerance"], r["threads"]) for r in record["rows"]]
     assert len(set(keys)) == len(keys)
