@@ -146,7 +146,7 @@ def _bench(commands: Any) -> None:
     command.add_argument("--json", type=Path, metavar="FILE", help="append a record to this file")
     command.add_argument("--compare", type=Path, metavar="OLD.json", help="say what is slower than in this file")
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
-    text = "sums of accuracy, growth, phases and threads, as kifmm-coulomb, or entries of a report (all)"
+    text = "sums of accuracy, growth, phases and threads, as kifmm-coulomb, of peers-free, or entries of a report (all)"
     command.add_argument("--only", nargs="+", metavar="NAME", help=text)
     text = "of peers-free: a library that is built, as pvfmm=build/libpvfmm.so; names are barytree, exafmm-t and pvfmm"
     command.add_argument("--library", nargs="+", metavar="NAME=PATH", help=text)

@@ -125,7 +125,7 @@ BENCHMARKS = {
             "peers_free.peers_free",
             prints="peers_free.table",
             draws="peers_free.draw",
-            options=("points", "library"),
+            options=("only", "points", "library"),
         ),
         Benchmark("spheres", "velocities of spheres, beside pystokes", "peers_pystokes.spheres", n=SPHERES),
         Benchmark(

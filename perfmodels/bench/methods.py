@@ -9,7 +9,7 @@ import argparse
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import parki
 from parki import pairs, samples
@@ -18,6 +18,8 @@ from parki.engine import Space, workers
 from parki.perfmodels.bench.measure import CUBE, Row, clock, cloud, on, row, strengths, turns
 from parki.perfmodels.bench.sums import numbers
 from parki.plan import Plan
+
+Named = TypeVar("Named")
 
 SAMPLE = 200  # targets at which errors are measured
 TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
@@ -98,7 +100,7 @@ class PlanRuns:
         return self.plan.error(SAMPLE, density=density, normals=normals[0] if normals else None).value
 
 
-def chosen(args: argparse.Namespace, method_sums: tuple[MethodSum, ...]) -> list[MethodSum]:
+def chosen(args: argparse.Namespace, method_sums: tuple[Named, ...]) -> list[Named]:
     """Return the sums that --only names, or all without --only.
 
     Raises

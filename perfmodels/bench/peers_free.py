@@ -103,7 +103,7 @@ def peers_free(args: argparse.Namespace, space: Space) -> list[Row]:
     Raises
     ------
     ValueError
-        For a space that is not on the host, and libraries that are not known or do not load.
+        For a space that is not on the host, libraries that are not known or do not load, and sums of other names.
     RuntimeError
         If a program and the direct sum disagree.
     """
@@ -113,7 +113,7 @@ def peers_free(args: argparse.Namespace, space: Space) -> list[Row]:
     shapes = [args.points] if getattr(args, "points", None) else POINTS
     tolerances = [t for t in TOLERANCES if t >= args.tolerance] or [args.tolerance]
     with threadpool_limits(workers(space)):  # of OpenMP and of BLAS, in all libraries that are loaded by now
-        for shape, sum_ in itertools.product(shapes, SUMS) if programs else ():
+        for shape, sum_ in itertools.product(shapes, methods.chosen(args, SUMS)) if programs else ():
             rows += compared(programs, tolerances, shape, sum_, args, space)
     return rows
 

@@ -33,7 +33,7 @@ class PeerSum:
         return 3 if self.gradient or self.kernel == "stokes_sl" else 1
 
     def __str__(self) -> str:
-        return f"{self.kernel} and gradient" if self.gradient else self.kernel
+        return f"{self.kernel}-gradient" if self.gradient else self.kernel
 
 
 class PeerSession:

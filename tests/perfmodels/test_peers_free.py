@@ -150,6 +150,15 @@ def test_all_kinds_of_points_unless_one_is_asked_for(monkeypatch):
     assert {r["setting"] for r in rows} == {"1e-09", "0.1"}
 
 
+def test_one_sum_alone(monkeypatch):
+    with_programs(monkeypatch, NoisyProgram("One", (1e-9,)), sums=peers_free.SUMS)
+    options = {"points": "sphere", "repeat": 1, "tolerance": 0.1}
+    rows = peers_free.peers_free(asked(only=["yukawa"], **options), ONE)
+    assert {r["sum"] for r in rows} == {"yukawa"}
+    with pytest.raises(ValueError, match="--only is 'gravity'; expected some of coulomb, coulomb-gradient"):
+        peers_free.peers_free(asked(only=["gravity"], **options), ONE)
+
+
 def test_a_picture_has_a_panel_for_each_sum_and_kind_of_points(monkeypatch):
     figures = pytest.importorskip("matplotlib.figure")
     with_programs(monkeypatch, NoisyProgram("One", (1e-3, 1e-9)), sums=(COULOMB, PeerSum("yukawa")))
