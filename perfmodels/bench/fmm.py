@@ -227,7 +227,7 @@ def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
 def _wishing(size: int) -> Iterator[None]:
     """Make all plans within this context for `size` points of a leaf, regardless of their cost."""
     leaves_before = balance.leaves
-    balance.leaves = lambda x, y, size_given, cost: leaves_before(x, y, size, None)
+    balance.leaves = lambda x, y, size_given, cost, *limit: leaves_before(x, y, size, None, *limit)
     try:
         yield
     finally:
