@@ -225,7 +225,7 @@ def test_options_of_a_report_are_no_others(capsys):
     assert cli.main(["bench", "p2p", "--only", "ewald-laplace"]) == 2
     first, second = capsys.readouterr().err.splitlines()
     assert "--set was given with p2p; expected parki bench report --set" in first
-    assert "--only was given with p2p; expected one of report, accuracy" in second
+    assert "--only was given with p2p; expected one of report, peers-free, accuracy" in second
 
 
 def test_a_commit_is_marked_if_the_code_differs(tmp_path, root):
