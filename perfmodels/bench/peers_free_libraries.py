@@ -109,7 +109,15 @@ LEAVES = (150, 500)  # points of a leaf, of PVFMM and of exafmm-t
 FEW = 1000  # points of a tree that takes the place of a large one
 
 
-class PvfmmPeer(PeerProgram):
+class OrderedPeer(PeerProgram):
+    """A fast multipole method whose settings are the order and the points of a leaf."""
+
+    def label(self, setting: tuple[int, int]) -> str:
+        """Return the order and the points of a leaf as text."""
+        return "order {}, leaf {}".format(*setting)
+
+
+class PvfmmPeer(OrderedPeer):
     """PVFMM, by its C interface; settings are the order and the points of a leaf.
 
     Its gradients are sums of their own, without potentials.  Operators are computed before the clock starts.
@@ -129,10 +137,6 @@ class PvfmmPeer(PeerProgram):
     def settings(self, sum_: PeerSum) -> Sequence[tuple[int, int]]:
         """Return settings of its kernels."""
         return list(itertools.product(PVFMM_SUMS[sum_][2], LEAVES)) if sum_ in PVFMM_SUMS else ()
-
-    def label(self, setting: tuple[int, int]) -> str:
-        """Return the order and the points of a leaf as text."""
-        return "order {}, leaf {}".format(*setting)
 
     def session(self, sum_: PeerSum, setting: tuple[int, int]) -> PeerSession:
         """Return a sum, with the operators of its order."""
@@ -189,7 +193,7 @@ EXAFMM_MODULES = {"coulomb": "laplace", "yukawa": "modified_helmholtz"}
 EXAFMM_ORDERS = (4, 6, 8, 10)
 
 
-class ExafmmPeer(PeerProgram):
+class ExafmmPeer(OrderedPeer):
     """exafmm-t, whose sums always have gradients; settings are the order and the points of a leaf.
 
     Operators are computed before the clock starts, and read from a file by each sum of new points.
@@ -210,10 +214,6 @@ class ExafmmPeer(PeerProgram):
         if not sum_.gradient or sum_.kernel not in EXAFMM_MODULES:
             return ()
         return list(itertools.product(EXAFMM_ORDERS, LEAVES))
-
-    def label(self, setting: tuple[int, int]) -> str:
-        """Return the order and the points of a leaf as text."""
-        return "order {}, leaf {}".format(*setting)
 
     def session(self, sum_: PeerSum, setting: tuple[int, int]) -> PeerSession:
         """Return a sum, whose first call computes operators."""
