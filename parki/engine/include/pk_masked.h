@@ -93,11 +93,11 @@ PK_INLINE V pk_load(const T* p, M m) {
   typedef pk_vec<T, L> R;
   if constexpr (L == 1) return m ? (V)*p : (V)0;
 #ifdef PK_HAS_MASKED
-  else if constexpr (sizeof(M) == 64 && sizeof(T) == 8)
+  else if constexpr (sizeof(M) == 64 && sizeof(T) == 8 && L == 8)
     return pk_convert<V>((R)__builtin_ia32_loaddqudi512_mask((const long long*)p, pk_q8{}, pk_bits(m)));
-  else if constexpr (sizeof(M) == 64 && L == 16)
+  else if constexpr (sizeof(M) == 64 && sizeof(T) == 4 && L == 16)
     return pk_convert<V>((R)__builtin_ia32_loaddqusi512_mask((const int*)p, pk_i16{}, pk_bits(m)));
-  else if constexpr (sizeof(M) == 64)
+  else if constexpr (sizeof(M) == 64 && sizeof(T) == 4)
     return pk_convert<V>((R)__builtin_ia32_loaddqusi256_mask((const pk_si256*)p, pk_i8{}, pk_bits(m)));
 #endif
 #ifdef __AVX2__
@@ -121,11 +121,11 @@ PK_INLINE void pk_store(T* p, V v, M m) {
   } else {
     const pk_vec<T, L> r = pk_convert<pk_vec<T, L>>(v);
 #ifdef PK_HAS_MASKED
-    if constexpr (sizeof(M) == 64 && sizeof(T) == 8)
+    if constexpr (sizeof(M) == 64 && sizeof(T) == 8 && L == 8)
       return __builtin_ia32_storedqudi512_mask((long long*)p, (pk_q8)r, pk_bits(m));
-    else if constexpr (sizeof(M) == 64 && L == 16)
+    else if constexpr (sizeof(M) == 64 && sizeof(T) == 4 && L == 16)
       return __builtin_ia32_storedqusi512_mask((int*)p, (pk_i16)r, pk_bits(m));
-    else if constexpr (sizeof(M) == 64)
+    else if constexpr (sizeof(M) == 64 && sizeof(T) == 4)
       return __builtin_ia32_storedqusi256_mask((pk_si256*)p, (pk_i8)r, pk_bits(m));
 #endif
 #ifdef __AVX2__
