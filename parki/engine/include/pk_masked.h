@@ -12,19 +12,26 @@ typedef pk_vec<int32_t, 16> pk_i16;
 PK_INLINE uint8_t pk_bits(pk_vec<int64_t, 8> m) { return __builtin_ia32_cvtq2mask512((pk_q8)m); }
 PK_INLINE uint16_t pk_bits(pk_i16 m) { return __builtin_ia32_cvtd2mask512(m); }
 // Return the lanes of v whose bits are set, from lane 0 on; lanes after them are unspecified.
-PK_INLINE pk_i8 pk_native_compress(pk_i8 v, uint8_t m) { return __builtin_ia32_compresssi256_mask(v, v, m); }
-PK_INLINE pk_i16 pk_native_compress(pk_i16 v, uint16_t m) { return __builtin_ia32_compresssi512_mask(v, v, m); }
-PK_INLINE pk_d8 pk_native_compress(pk_d8 v, uint8_t m) { return __builtin_ia32_compressdf512_mask(v, v, m); }
-PK_INLINE pk_f16 pk_native_compress(pk_f16 v, uint16_t m) { return __builtin_ia32_compresssf512_mask(v, v, m); }
+template <class R>
+constexpr bool pk_compresses = sizeof(R) == 64 || (sizeof(R) == 32 && sizeof(pk_elem<R>) == 4);
+template <class R>
+PK_INLINE R pk_native_compress(R v, unsigned m) {
+  if constexpr (pk_lanes<R> == 16)
+    return (R)__builtin_ia32_compresssi512_mask((pk_i16)v, (pk_i16)v, (uint16_t)m);
+  else if constexpr (sizeof(R) == 64)
+    return (R)__builtin_ia32_compressdi512_mask((pk_q8)v, (pk_q8)v, (uint8_t)m);
+  else
+    return (R)__builtin_ia32_compresssi256_mask((pk_i8)v, (pk_i8)v, (uint8_t)m);
+}
 #endif
 
-// AVX2: a mask of the sign of each lane, for vectors of 4 or 8 lanes in 16 or 32 bytes ---------------------------------
+// AVX2: a mask of the sign of each lane, for vectors of 4 or 8 lanes in 16 or 32 bytes --------------------------------
 #if defined(__AVX2__)
 typedef __attribute__((vector_size(16))) int pk_x4;
 typedef __attribute__((vector_size(32))) int pk_x8;
 typedef __attribute__((vector_size(32))) long long pk_q4;
 template <class R>
-constexpr bool pk_signs = pk_lanes<R> >= 4 && (sizeof(R) == 32 || sizeof(R) == 16);
+constexpr bool pk_signs = pk_lanes<R> >= 4 && sizeof(pk_elem<R>) >= 4 && (sizeof(R) == 32 || sizeof(R) == 16);
 template <class R, class T>
 PK_INLINE R pk_signs_load(const T* p, pk_mask<sizeof(T), pk_lanes<R>> m) {
   if constexpr (sizeof(R) == 16)
@@ -152,7 +159,7 @@ PK_INLINE void pk_compress(T* p, V v, M m) {
   constexpr int L = pk_lanes<V>;
   typedef pk_vec<T, L> R;
 #ifdef PK_HAS_MASKED
-  if constexpr (sizeof(M) == 64 && (pk_same<T, int32_t> || sizeof(R) == 64))
+  if constexpr (sizeof(M) == 64 && pk_compresses<R>)
     return pk_store(p, pk_native_compress(pk_convert<R>(v), pk_bits(m)), pk_first<M>(pk_kept(m)));
 #endif
 #ifdef __AVX2__
