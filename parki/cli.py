@@ -162,16 +162,16 @@ def completion(args: argparse.Namespace) -> int:
 
 def bench(args: argparse.Namespace) -> int:
     """Measure a kernel or a whole sum, with --mpi a sum over ranks."""
+    from parki.perfmodels.bench import benchmark
+
     if args.mpi:
         from parki.perfmodels.bench import ranks
 
         return ranks.main(args)
     if args.name == "list":
-        from parki.perfmodels.bench import benchmark
-
         print(benchmark.listed())
         return 0
-    if args.points is not None and args.name != "peers-free":
+    if args.points is not None and not benchmark.takes_points(args.name):
         raise ValueError("--points was given without --mpi; expected parki bench treecode --mpi --points plummer.")
     _room(args.n or 0)
     if args.name == "report":

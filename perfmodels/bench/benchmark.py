@@ -99,6 +99,11 @@ def listed() -> str:
     return "\n".join(lines)
 
 
+def takes_points(name: str) -> bool:
+    """Tell whether a benchmark takes --points in one process too."""
+    return name in BENCHMARKS and "points" in (options := BENCHMARKS[name].options) and "mpi" not in options
+
+
 ROW = ("n", "tolerance", "threads")  # settings of each row
 ONLY, OVER_RANKS, DEVICE = ("only",), ("mpi", "points"), ("device",)
 BENCHMARKS = {

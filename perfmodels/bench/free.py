@@ -20,7 +20,7 @@ from parki.arrays import Array
 from parki.direct import direct_sum
 from parki.engine import Space, workers
 from parki.pairs import find
-from parki.perfmodels.bench.measure import Row, absent, clock, row, turns
+from parki.perfmodels.bench.measure import Row, absent, clock, require_host, row, turns
 
 ABSENT = "against FMM3D", "pip install fmm3dpy"
 SAMPLE, TREE_SAMPLE = 100, 500  # targets at which errors are measured, of Ewald sums and of sums over trees
@@ -77,8 +77,7 @@ def over_trees(args: argparse.Namespace, space: Space, sums: Sequence[Ours]) -> 
     RuntimeError
         If FMM3D and the direct sum disagree, or if parki reaches FMM3D's error with no tolerance.
     """
-    if space.kind != "host":
-        raise ValueError(f"space: found {space.name}, expected one of the host, where FMM3D runs")
+    require_host(space)
     if (fmm := library()) is None:
         return [absent(*ABSENT)]
     sample = np.random.default_rng(0).permutation(args.n)[:TREE_SAMPLE]
