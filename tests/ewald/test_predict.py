@@ -118,5 +118,5 @@ def test_pairs_of_crowded_points_are_counted_without_them(filled, rng):
     found = work.modelled(chosen.parameters, chosen.variants, 20_000, 20_000, crowding=chosen.question.crowding)
     assert found.pairs == pytest.approx(counted.pairs, rel=0.25)
     even = work.modelled(chosen.parameters, chosen.variants, 20_000, 20_000)
-    assert even.pairs < 1.3 * filled * counted.pairs
+    assert even.pairs < 1.5 * filled * counted.pairs  # lists of few sources waste more lanes
     assert found.counts["p2p"].operations["rsqrt"] == pytest.approx(counted.counts["p2p"].operations["rsqrt"], rel=0.25)
