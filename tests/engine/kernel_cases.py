@@ -246,9 +246,10 @@ class Maker:
 
     def bricks(self):
         """Yield three lines of five to others of six, also to narrower ones; rows of four; integers and back."""
-        lines, target = np.array([12, 0, 6], np.int32), np.array([3, 15, 0], np.int32)
+        lines, target = np.int32([12, 0, 6]), np.int32([3, 15, 0])
         a, out = self.normal(2, 5, 3, 7), self.normal(2, 6, 3, 7)
-        sizes, ends = {"lines": 3, "n1": 3, "n2": 7}, {"source": lines, "target": target, "source_rows": 3, "target_rows": 3}
+        sizes = {"lines": 3, "n1": 3, "n2": 7}
+        ends = {"source": lines, "target": target, "source_rows": 3, "target_rows": 3}
         for add in (False, True):
             yield "lines_to_lines", {"ADD": add}, 2 * 3, {"a": a, "out": out} | ends | sizes
         narrow = {"a": a, "out": out.astype(np.float32)}
@@ -257,7 +258,6 @@ class Maker:
         yield "lines_to_lines", {}, 2 * 3, {"a": a, "out": out} | rows
         integers = {"norm": self.uniform(18), "high": self.rng.integers(-(2**29), 2**29, (18, 7)).astype(np.int32)}
         integers["low"] = self.rng.integers(1, 256, (18, 7)).astype(np.uint8)
-        # sums of squares of integers do not depend on their order, products with powers of two on no rounding
         whole = {"a": np.round(8 * a) if self.real == "double" else np.copysign(np.float32([1, 2, 1, 2, 1, 2, 1]), a)}
         yield "lines_to_integers", {}, 18, whole | {"source": lines, "source_rows": 3} | integers | sizes
         yield "integers_to_lines", {}, 18, {"out": out, "target": target, "target_rows": 3} | integers | sizes
