@@ -102,7 +102,7 @@ def test_a_rank_that_goes_ends_the_job(how, of):
     ("how", "of"),
     [
         ("hang", "parki.ewald"),
-        ("subset", "parki.ewald"),
+        pytest.param("subset", "parki.ewald", marks=SLOW),
         *(pytest.param("hang", module.__name__, marks=SLOW) for module in METHODS),
     ],
 )

@@ -1,5 +1,6 @@
 """Far fields in single precision of sums in double precision: choice, accuracy, memory, plans."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from parki.ewald.choice.question import Question
 from parki.ewald.kernels import KERNELS
 from tests.ewald import cupy_standin as standin
 from tests.ewald import sums
+from tests.quick import every
 from tests.reference import relative_rms
 
 BOX = (1.0, 1.3, 0.8)
@@ -149,8 +151,7 @@ def test_coordinates_stay_in_double_precision(rng):
     assert relative_rms(total("laplace", rounded, "double", box=box, tolerance=1e-9), exact) > 1e-4
 
 
-@pytest.mark.parametrize("space", ["Serial", "GpuSim"])
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize(("space", "variant"), every(3, itertools.product(["Serial", "GpuSim"], VARIANTS)), ids=str)
 def test_variants(variant, space, rng):
     given = arguments("stokes_comb", rng, 60)
     options = {"tolerance": 1e-4, "rc": 0.5}

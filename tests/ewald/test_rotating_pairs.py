@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import parki
+from tests.quick import every
 
 PAIRS = [(h, sense) for h in (1.05, 1.3, 2.0, 5.0) for sense in (1, -1)]
 
@@ -68,7 +69,7 @@ def test_torques_on_the_axis_make_the_flow(h, sense):
     assert upper == pytest.approx(sense * series(h, sense), rel=1e-10)
 
 
-@pytest.mark.parametrize(("h", "n", "inside"), [(1.4, 90, 0.5), (2.0, 80, 0.4), (5.0, 70, 0.4)])
+@pytest.mark.parametrize(("h", "n", "inside"), every(3, [(1.4, 90, 0.5), (2.0, 80, 0.4), (5.0, 70, 0.4)]))
 def test_forces_inside_the_spheres_make_the_flow(h, n, inside):
     y, x = both(spiral(n, inside), h), both(spiral(2 * n, 1.0), h)
     for sense in (1, -1):

@@ -206,7 +206,7 @@ def ratio(d):
     return max(float(np.linalg.norm(u[c] - right[c]) / np.linalg.norm(right[c])) for c in parts) / d.tolerance
 
 
-@pytest.mark.parametrize("seed", every(2, range(40)))
+@pytest.mark.parametrize("seed", every(3, range(40)))
 def test_tolerance_is_met(seed):
     d = quick(seed)
     assert ratio(d) <= 1, d

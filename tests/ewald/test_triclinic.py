@@ -116,7 +116,7 @@ def turned(turn, v):
 
 
 @pytest.mark.parametrize("periodicity", [1, 2])
-@pytest.mark.parametrize("kernel", every(3, KERNELS))
+@pytest.mark.parametrize("kernel", every(5, KERNELS))
 def test_slabs_and_wires(kernel, periodicity, rng):
     """Compare slabs and wires in any orientation to the slow sums."""
     tolerance = 1e-9

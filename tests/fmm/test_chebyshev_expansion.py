@@ -18,6 +18,7 @@ from parki.fmm import (
 )
 from parki.trees import octlists, octree
 from tests import own_pairs
+from tests.quick import every
 
 SERIAL = spaces.get("Serial")
 #: A kernel with a length that depends on direction: no symmetry of the cube, no exponents; and one without directions.
@@ -211,9 +212,18 @@ def test_a_kernel_without_symmetry():
 
 
 # Errors ---------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("shape", ["uniform", "plummer", "sphere"])
-@pytest.mark.parametrize(("name", "parameters"), [("laplace", {}), ("multiquadric", {"width": 0.4})])
-def test_tolerances_are_met(name, parameters, shape):
+@pytest.mark.parametrize(
+    ("shape", "name", "parameters"),
+    every(
+        2,
+        (
+            (shape, *kernel)
+            for kernel in (("laplace", {}), ("multiquadric", {"width": 0.4}))
+            for shape in ("uniform", "plummer", "sphere")
+        ),
+    ),
+)
+def test_tolerances_are_met(shape, name, parameters):
     pair = pairs.find(name, **parameters)
     x = getattr(samples, shape)(3000, 3)
     case = Case(x, x, 30)

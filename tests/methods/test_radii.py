@@ -8,6 +8,7 @@ import pytest
 import parki
 from parki.spheres import mobility
 from tests.mobilities import matrix
+from tests.quick import every
 
 BOX = np.array([1.0, 1.2, 0.9])
 CELL = np.array([[1.0, 0.2, 0.1], [0.0, 1.0, 0.3], [-0.1, 0.0, 0.9]])
@@ -75,8 +76,17 @@ def test_mobilities_are_continuous_and_those_of_points_on_spheres():
 
 
 # Free space -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", sorted(METHODS.keys() - {"chebyshev"}))
-@pytest.mark.parametrize(("tolerance", "dtype"), [(1e-3, "float64"), (1e-8, "float64"), (1e-4, "float32")])
+@pytest.mark.parametrize(
+    ("name", "tolerance", "dtype"),
+    every(
+        2,
+        (
+            (name, *asked)
+            for name in sorted(METHODS.keys() - {"chebyshev"})
+            for asked in ((1e-3, "float64"), (1e-8, "float64"), (1e-4, "float32"))
+        ),
+    ),
+)
 def test_sums_in_free_space(name, tolerance, dtype, rng):
     x, a, f = spheres(rng, 900, 0.03)
     y, g = x.astype(dtype), f.astype(dtype)
@@ -105,7 +115,7 @@ def test_trees_with_far_clusters(name, rng):
 
 
 # Boxes ----------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("box", "periodicity"), [(BOX, 1), (BOX, 2), (BOX, 3), (CELL, 3)])
+@pytest.mark.parametrize(("box", "periodicity"), every(2, [(BOX, 1), (BOX, 2), (CELL, 3), (BOX, 3)]))
 def test_equal_radii_give_the_sum_of_one_radius(box, periodicity, rng):
     x, _, f = spheres(rng, 120, 0.08, BOX if box is BOX else np.full(3, 0.8))
     options = {"box": tuple(box) if box is BOX else box, "periodicity": periodicity, "tolerance": 1e-9}
@@ -146,7 +156,7 @@ def test_velocities_are_those_of_faxen(rng):
     assert error(found, exact) <= 1e-7
 
 
-@pytest.mark.parametrize("periodicity", [0, 3])
+@pytest.mark.parametrize("periodicity", every(2, [3, 0]))
 def test_the_matrix_is_symmetric_and_positive(periodicity, rng):
     x, a, _ = spheres(rng, 30, 0.15)
     options = {"box": tuple(BOX), "periodicity": periodicity, "tolerance": 1e-7}
