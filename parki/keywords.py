@@ -79,6 +79,7 @@ class DirectKeywords(KernelParameters, total=False):
     verbose: bool
     rhs: int
     comm: Any
+    own_term: bool
 
 
 class FreeKeywords(DirectKeywords, total=False):
@@ -135,6 +136,7 @@ class SumKeywords(KernelParameters, total=False):
     execution_space: SpaceName | Space | None
     threads: int | None
     verbose: bool
+    own_term: bool
 
 
 class FastestKeywords(SumKeywords, total=False):

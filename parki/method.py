@@ -205,6 +205,9 @@ class Method(Protocol):
     def inspect(self, problem: Problem, density: Density) -> None:
         """Warn of a density whose sum follows a convention."""
 
+    def own_terms(self, problem: Problem) -> Array | None:
+        """Return the fields (result, dens, 1 or N) of particles at themselves that sums leave out; None for none."""
+
     def adjoint(self) -> Adjoint | None:
         """Return the transposed sum by sums of other kernels, None where none is known."""
 

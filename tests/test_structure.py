@@ -9,8 +9,8 @@ FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.pe
 SHARED = """
 adjoints all_pairs arguments arrays cells charges checks counts dimensions direct_method docstrings energies error
 excluding exclusions fft flows fluctuations freespace hints kernel_parameters keywords lanczos lattice left_out memory
-method moves names neighbours normal operators options pairs plan prediction proxies queries ranks saying scaling
-spelling tables timing trees units utils
+method moves names neighbours normal operators options own_terms pairs plan prediction proxies queries ranks saying
+scaling spelling tables timing trees units utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = "__main__ app assembly cli console demo doctor files formats portions progress".split()

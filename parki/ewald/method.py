@@ -317,6 +317,9 @@ class Ewald(Energies):
             net = checks.NetDensity.of(self.kernel, density.values)
             checks.warn_of_net(self.kernel, problem.geometry.periodicity, problem.dtype, net)
 
+    def own_terms(self, problem: EwaldProblem) -> None:
+        """Return None: own terms count."""
+
     def adjoint(self) -> Adjoint | None:
         """Return the transposed sum by sums of other kernels; None for a kernel that is not one of parki's."""
         return adjoints.of(self.kernel) if kernels.known_to_parki(self.kernel) else None

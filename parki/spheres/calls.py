@@ -31,13 +31,14 @@ def over(method: Any, radii: Radii | None, exclude: Any = None) -> Any:
     Raises
     ------
     NotImplementedError
-        With radii, for a sum over ranks, and for one that leaves out pairs.
+        With radii, for a sum over ranks, and for one that leaves out pairs or own terms.
     """
     if radii is None:
         return method
     from parki.spheres.method import Spheres
 
-    for name, value in (("comm", method.options.comm), ("exclude", exclude)):
+    own_term = None if getattr(method.options, "own_term", True) else False
+    for name, value in (("comm", method.options.comm), ("exclude", exclude), ("own_term", own_term)):
         if value is not None:
             raise NotImplementedError(f"{name} was given with one radius for each sphere; expected one radius for all.")
     return Spheres(method, radii)
