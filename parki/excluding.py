@@ -42,7 +42,7 @@ class Excluding(Operable):
         ValueError, TypeError
             For pairs that do not fit; the plan is then as it was.
         NotImplementedError
-            For a plan over ranks.
+            For a plan over ranks, and for one of spheres or softened charges of several lengths.
 
         Examples
         --------
@@ -59,6 +59,8 @@ class Excluding(Operable):
         """
         if self.comm is not None:
             raise NotImplementedError(ALONE)
+        if not self.method.excludes:
+            raise NotImplementedError(f"exclude was given with {self.kernel} of several lengths; expected one for all.")
         with self._whole():
             problem = self.problem
             self.exclusions = exclusions.of(pairs, problem.n_targets, problem.n_sources, problem.same)

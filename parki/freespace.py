@@ -151,6 +151,7 @@ class FreeMethod:
     names = TARGETS
     positional = ("targets", "sources")
     logger = "parki"
+    excludes = True
 
     phases: ClassVar[Mapping[str, str]]  # titles by name
     planned: ClassVar[Sequence[str]]  # names of phases of making a plan

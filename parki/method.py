@@ -153,6 +153,8 @@ class Method(Protocol):
         The order of points that are given to `Plan.move` by position.
     gradient : bool or "only"
     logger : str
+    excludes : bool
+        Whether pairs may be left out: all have the field of `kernel`.
     """
 
     name: str
@@ -163,6 +165,7 @@ class Method(Protocol):
     positional: tuple[str, str]
     gradient: bool | str
     logger: str
+    excludes: bool
 
     def in_space(self, space: Space) -> Method:
         """Return the method in a space."""

@@ -101,6 +101,7 @@ class Ewald(Energies):
     name = "ewald"
     positional = ("sources", "targets")
     logger = "parki.ewald"
+    excludes = True
 
     def in_space(self, space: Space) -> Self:
         """Return the method in a space."""
