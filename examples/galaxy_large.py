@@ -53,13 +53,13 @@ class Gravity:
     """Potential (n,) and acceleration (3, n) of stars, by a plan that moves with them."""
 
     def __init__(self, x, mass):
-        options = {"epsilon": SOFTENING, "gradient": True, "tolerance": TOLERANCE}
+        options = {"epsilon": SOFTENING, "own_term": False, "gradient": True, "tolerance": TOLERANCE}
         self.plan, self.mass = parki.treecode.plan("regularised_coulomb", x, x, **options), mass
 
     def __call__(self, x):
         self.plan.move(x)
         potential, gradient = self.plan(self.mass)
-        return self.mass / SOFTENING - potential, gradient  # without each star's own potential
+        return -potential, gradient
 
 
 def evolve(x, v, mass, steps, step, keep):

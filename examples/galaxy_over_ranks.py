@@ -78,14 +78,14 @@ def main(arguments=None):
     def gravity():
         """Return potential (…) and acceleration (3, …) of this process's stars, without each star's own."""
         potential, gradient = plan(np.full(x.shape[1], 1 / n))
-        return 1 / (n * SOFTENING) - potential, gradient
+        return -potential, gradient
 
     def energy():
         """Return the total energy of the stars of all processes."""
         return plan.inner(v, v) / (2 * n) + plan.inner(potential, np.ones(len(potential))) / (2 * n)
 
     x, v = galaxy(n, rank, size)
-    options = {"epsilon": SOFTENING, "gradient": True, "tolerance": TOLERANCE, "comm": comm}
+    options = {"epsilon": SOFTENING, "own_term": False, "gradient": True, "tolerance": TOLERANCE, "comm": comm}
     plan = parki.treecode.plan("regularised_coulomb", x, x, **options)
     potential, acceleration = gravity()
     first, changes = energy(), []

@@ -41,11 +41,9 @@ def galaxy(n, seed=1):
 
 def field(x):
     """Return potential (n,) and acceleration (3, n) of n stars of mass 1/n, without each star's own."""
-    n = x.shape[1]
-    potential, gradient = parki.treecode.bldtt(
-        x, x, np.full(n, 1 / n), "regularised_coulomb", epsilon=SOFTENING, gradient=True, tolerance=TOLERANCE
-    )
-    return 1 / (n * SOFTENING) - potential, gradient
+    n, options = x.shape[1], {"epsilon": SOFTENING, "own_term": False, "tolerance": TOLERANCE}
+    potential, gradient = parki.treecode.bldtt(x, x, np.full(n, 1 / n), "regularised_coulomb", gradient=True, **options)
+    return -potential, gradient
 
 
 def energy(v, potential):

@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
-from parki import ranks
+from parki import per_particle, ranks
 from parki.all_pairs import direct_sum
 from parki.arrays import AnyArray, Real
 from parki.direct_method import Direct
@@ -18,7 +18,6 @@ from parki.names import Gradient
 from parki.options import FreeOptions
 from parki.pairs import KernelLike
 from parki.plan import Plan, make
-from parki.spheres import calls as spheres
 from parki.spheres.flow import SIZED
 
 __all__ = ["direct_sum", "plan"]
@@ -63,8 +62,8 @@ def plan(
     """
     with ranks.together(keywords.get("comm"), "making a plan", call="parki.direct.plan"):
         options, parameters = FreeOptions.split(keywords)
-        kernel, parameters, radii = spheres.of_call(kernel, SIZED, parameters)
-        method = spheres.over(Direct(find(kernel, options, parameters), options), radii, exclude)
+        kernel, parameters, lengths = per_particle.of_call(kernel, SIZED, parameters)
+        method = per_particle.over(Direct(find(kernel, options, parameters), options), lengths, exclude)
     if options.comm is not None:
         from parki.distributed.direct import over
 

@@ -42,7 +42,7 @@ class Excluding(Operable):
         ValueError, TypeError
             For pairs that do not fit; the plan is then as it was.
         NotImplementedError
-            For a plan over ranks.
+            For a plan over ranks, and for one of spheres or softened charges of several lengths.
 
         Examples
         --------
@@ -59,6 +59,8 @@ class Excluding(Operable):
         """
         if self.comm is not None:
             raise NotImplementedError(ALONE)
+        if not self.method.excludes:
+            raise NotImplementedError(f"exclude was given with {self.kernel} of several lengths; expected one for all.")
         with self._whole():
             problem = self.problem
             self.exclusions = exclusions.of(pairs, problem.n_targets, problem.n_sources, problem.same)
@@ -85,10 +87,13 @@ class Excluding(Operable):
 
     def _warn_of_rounding(self, rows: Array) -> None:
         """Warn, once, where the sums that remain have lost more digits than the tolerance asks for."""
+        if self._warned or self.comm is not None or self.structure is None:
+            return
         tolerance = getattr(self.method.options, "tolerance", None)
         share = exclusions.least_share(rows, self._norms, self.method.gradient is True, floor=0.0)
         rounding = ROUNDINGS * float(np.finfo(self.dtype).eps) / max(share, 1e-300)
-        if tolerance is not None and rounding > tolerance and not self._warned:
+        if tolerance is not None and rounding > tolerance:
             self._warned = True
-            text = f"exclusions leave {share:.1e} of the sum, which {self.dtype} holds to about {rounding:.1e} of it"
+            terms = "exclusions leave" if self._own_terms is None else "sums without own terms are"
+            text = f"{terms} {share:.1e} of the sum, which {self.dtype} holds to about {rounding:.1e} of it"
             error.warn(f"{text}; expected a larger tolerance than {tolerance:g}, or float64", error.PrecisionWarning)

@@ -252,5 +252,5 @@ class Fluctuating(Energetic):
                 f"periodicity is {count}, where the flow of a net force grows without bound, and the matrix is not "
                 "positive; expected 0 or 3."
             )
-        if self.comm is not None or self.exclusions is not None:
+        if self.comm is not None or self.exclusions is not None or self._own_terms is not None:
             raise NotImplementedError("a square root is of one process, and of all pairs; expected a plan of these.")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from parki import adjoints, all_pairs, arrays, error, exclusions, pairs, scaling
+from parki import adjoints, all_pairs, arrays, error, exclusions, hints, own_terms, pairs, scaling
 from parki.adjoints import Adjoint
 from parki.arguments import TARGETS, Arguments, Density
 from parki.arrays import Array
@@ -151,6 +151,7 @@ class FreeMethod:
     names = TARGETS
     positional = ("targets", "sources")
     logger = "parki"
+    excludes = True
 
     phases: ClassVar[Mapping[str, str]]  # titles by name
     planned: ClassVar[Sequence[str]]  # names of phases of making a plan
@@ -247,6 +248,24 @@ class FreeMethod:
     def inspect(self, problem: FreeProblem, density: Density) -> None:
         """Accept every density."""
         return
+
+    def own_terms(self, problem: FreeProblem) -> np.ndarray | None:
+        """Return the fields (result, dens, 1 or N) of particles at themselves that sums leave out; None for none.
+
+        Raises
+        ------
+        ValueError
+            Where they are to be left out, and targets are not the sources.
+        """
+        if self.options.own_term:
+            return None
+        if not problem.same:
+            raise ValueError("own_term is False and targets are not the sources; expected one array for both.")
+        return own_terms.of(self.kernel)
+
+    def rounding(self, error: float) -> float:
+        """Return the relative error, of a sum with own terms, that roots and exponentials may have."""
+        return error if self.options.own_term or not own_terms.known(self.kernel) else min(error, hints.OWN_TERMS)
 
     def adjoint(self) -> Adjoint | None:
         """Return the transposed sum by sums of other kernels, None where none is known."""

@@ -35,8 +35,8 @@ class Reports(TypedDict, total=False):
     return_error: bool
 
 
-#: One radius, those of the points, or those of targets and of sources.
-Radius = float | AnyArray | tuple[AnyArray, AnyArray]
+#: One length, those of the points, or those of targets and of sources.
+Lengths = float | AnyArray | tuple[AnyArray, AnyArray]
 
 
 class KernelParameters(TypedDict, total=False):
@@ -48,18 +48,20 @@ class KernelParameters(TypedDict, total=False):
     ----------
     kappa, epsilon, k, width, unit, radius : float, optional
         Parameters of the kernels that have one of this name, as in the table of `parki.direct.direct_sum`; positive,
-        in the points' unit of length or its inverse.  Plans and sums by a method also take one radius for each sphere,
-        as `parki.ewald.rpy`.
+        in the points' unit of length or its inverse.  Plans and sums by a method also take one `radius` for each
+        sphere, as `parki.ewald.rpy`, and one `epsilon` for each particle of ``"regularised_coulomb"`` and
+        ``"spline_coulomb"``: an array of up to 8 different numbers, or a tuple of two, for targets and sources.  The
+        larger one counts in a pair.
     **parameters : float, optional
         Parameters of a kernel of one's own, by name.
     """
 
     kappa: float | None
-    epsilon: float | None
+    epsilon: Lengths | None
     k: float | None
     width: float | None
     unit: float | None
-    radius: Radius | None
+    radius: Lengths | None
 
 
 class DirectSumKeywords(KernelParameters, total=False):
@@ -79,6 +81,7 @@ class DirectKeywords(KernelParameters, total=False):
     verbose: bool
     rhs: int
     comm: Any
+    own_term: bool
 
 
 class FreeKeywords(DirectKeywords, total=False):
@@ -135,6 +138,7 @@ class SumKeywords(KernelParameters, total=False):
     execution_space: SpaceName | Space | None
     threads: int | None
     verbose: bool
+    own_term: bool
 
 
 class FastestKeywords(SumKeywords, total=False):

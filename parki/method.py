@@ -153,6 +153,8 @@ class Method(Protocol):
         The order of points that are given to `Plan.move` by position.
     gradient : bool or "only"
     logger : str
+    excludes : bool
+        Whether pairs may be left out: all have the field of `kernel`.
     """
 
     name: str
@@ -163,6 +165,7 @@ class Method(Protocol):
     positional: tuple[str, str]
     gradient: bool | str
     logger: str
+    excludes: bool
 
     def in_space(self, space: Space) -> Method:
         """Return the method in a space."""
@@ -204,6 +207,9 @@ class Method(Protocol):
 
     def inspect(self, problem: Problem, density: Density) -> None:
         """Warn of a density whose sum follows a convention."""
+
+    def own_terms(self, problem: Problem) -> Array | None:
+        """Return the fields (result, dens, 1 or N) of particles at themselves that sums leave out; None for none."""
 
     def adjoint(self) -> Adjoint | None:
         """Return the transposed sum by sums of other kernels, None where none is known."""

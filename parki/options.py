@@ -147,6 +147,9 @@ class FreeOptions:
     comm : communicator of mpi4py, optional
         Sum over the points of all its ranks, which make the same calls in the same order, each with its own points,
         densities and results, as many as it has; options are the same on all.  An error on one rank is raised on all.
+    own_term : bool, default True
+        Count each particle's own term, the kernel's limit at r = 0, where targets are the sources.  With False the pair
+        of a particle and itself is left out; others at the same place count.
     """
 
     TITLE: ClassVar[str] = "direct sums"
@@ -158,6 +161,7 @@ class FreeOptions:
     timed: bool = option(False, flag)
     rhs: int = option(1, count)
     comm: Any = None
+    own_term: bool = option(True, flag)
 
     def __post_init__(self) -> None:
         check_fields(self)

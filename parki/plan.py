@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic
 
-from parki import arrays, engine, exclusions, moves, ranks, saying
+from parki import arrays, engine, exclusions, moves, own_terms, ranks, saying
 from parki.arguments import Arguments, Density, renamed
 from parki.arrays import AnyArray, Array, Result
 from parki.engine import forks, spaces
@@ -97,6 +97,7 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
         self._related: dict[Hashable, Plan[Any]] = {}
         self._last: tuple[Any, Any] | None = None
         self._take(problem)
+        self._own_terms = method.own_terms(problem)
         self.chosen = method.choose(problem) if parameters is None else parameters
         self.walltime = method.times(problem, self.chosen)
         self.walltime.watch = watch
@@ -188,6 +189,8 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
                 self._over_ranks(len(inputs.values))
             with self.walltime.whole():
                 work(inputs, rows, self.walltime)
+            if self._own_terms is not None and self.exclusions is None:
+                self._warn_of_rounding(rows)
             while self.exclusions is not None and self._refined(inputs, rows):
                 with self.walltime.whole():
                     work(inputs, rows, self.walltime)
@@ -210,6 +213,9 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
         for first, count in self._groups(len(inputs.values)):
             part = slice(first, first + count)
             self._placed(count).run(inputs.values[part], inputs.normals, rows[part], times)
+        if self._own_terms is not None and self.structure is not None:
+            self._norms = exclusions.norms(rows)
+            own_terms.take_off(self._own_terms, inputs.values, rows)
         if self.exclusions is not None and self.structure is not None:
             self._norms = self._excluded().take_off(inputs, rows)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parki import arrays, error, neighbours, ranks, scaling, tables
+from parki import arrays, error, neighbours, own_terms, ranks, scaling, tables
 from parki.arguments import Arguments, Density, deprecated, renamed
 from parki.arrays import AnyArray, Array
 from parki.engine import Space
@@ -39,6 +39,7 @@ class Queries:
     sums: dict[int, Sum]
     energies: Any
     exclusions: Exclusions | None
+    _own_terms: np.ndarray | None
     arguments: Arguments
     n_targets: int
     n_sources: int
@@ -163,6 +164,9 @@ class Queries:
         """Return the sum at chosen targets by other means, without the pairs that are left out."""
         problem = self.full()
         sums = self.method.reference(problem, self.chosen, sample, density)
+        if (terms := self._own_terms) is not None:
+            values = arrays.to_host(density.values)[..., sample].astype(np.float64)
+            own_terms.take_off(terms if terms.shape[2] == 1 else terms[..., sample], values, sums)
         if self.exclusions is not None:
             wide = np.float64
             place = self.method.outer(problem)

@@ -8,9 +8,9 @@ import pytest
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = """
 adjoints all_pairs arguments arrays cells charges checks counts dimensions direct_method docstrings energies error
-excluding exclusions fft flows fluctuations freespace hints kernel_parameters keywords lanczos lattice left_out memory
-method moves names neighbours normal operators options pairs plan prediction proxies queries ranks saying scaling
-spelling tables timing trees units utils
+excluding exclusions fft flows fluctuations freespace hints kernel_parameters keywords lanczos lattice left_out lengths
+memory method moves names neighbours normal operators options own_terms pairs plan prediction proxies queries ranks
+saying scaling spelling tables timing trees units utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = "__main__ app assembly cli console demo doctor files formats portions progress".split()
@@ -49,18 +49,34 @@ EDGES = {
     ),
     "parki.distributed.network": ("parki.distributed", "parki.engine", *MODELS),
     "parki.distributed": ("parki.distributed", "parki.arrays", "parki.engine"),
-    "parki.ewald.api": ("parki.ewald", "parki.spheres", *SHARED, "parki.engine", "parki.distributed.bricks"),
+    "parki.ewald.api": ("parki.ewald", "parki.per_particle", *SHARED, "parki.engine", "parki.distributed.bricks"),
     "parki.ewald": ("parki.ewald", "parki.spheres", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
     **dict.fromkeys(("parki.ranks", "parki.all_pairs", "parki.timing"), (*SHARED, "parki.engine", "parki.distributed")),
     "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.counts.clusters"),
-    "parki.direct": ("parki.spheres", *SHARED, "parki.engine", "parki.distributed.direct"),
+    "parki.direct": ("parki.per_particle", "parki.spheres", *SHARED, "parki.engine", "parki.distributed.direct"),
     "parki.prediction": ("parki.engine", "parki.perfmodels.machine"),
     "parki.tasks": ("parki.tasks", "parki.arrays", "parki.engine"),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.spheres": ("parki.spheres", *SHARED, "parki.engine"),
-    "parki.treecode.api": ("parki.treecode", "parki.spheres", *SHARED, "parki.engine", "parki.distributed.treecode"),
-    "parki.fmm.api": ("parki.fmm", "parki.spheres", *SHARED, "parki.engine", "parki.distributed.fmm"),
+    "parki.softening": ("parki.softening", *SHARED, "parki.engine"),
+    "parki.per_particle": ("parki.softening", "parki.spheres", *SHARED),
+    "parki.treecode.api": (
+        "parki.treecode",
+        "parki.per_particle",
+        "parki.spheres",
+        *SHARED,
+        "parki.engine",
+        "parki.distributed.treecode",
+    ),
+    "parki.fmm.api": (
+        "parki.fmm",
+        "parki.per_particle",
+        "parki.spheres",
+        *SHARED,
+        "parki.engine",
+        "parki.distributed.fmm",
+    ),
     "parki.fmm.scheduling": ("parki.fmm", *SHARED, "parki.engine", "parki.tasks", "parki.perfmodels.tasks", *MODELS),
     "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", "parki.tasks", *MODELS),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", "parki.tasks", *MODELS),

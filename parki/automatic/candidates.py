@@ -73,6 +73,8 @@ def _ewald(pair: Pair, options: SumOptions, points: dict[str, Any]) -> Ewald:
     if kernel is None:
         found = f"kernel is {str(pair)!r} with {'periodic axes' if options.periodic else repr('ewald')}"
         raise ValueError(f"{found}; expected one of {', '.join(map(repr, kernels.KERNELS))}, or a parki.ewald.Kernel.")
+    if not _serves_own_terms(kernel, options):
+        raise NotImplementedError(f"own_term is False, and Ewald sums of {kernel} count own terms; expected True.")
     names = ("layout", "execution_space", "threads", "verbose", "box", "tolerance", "rhs")
     keywords = {name: getattr(options, name) for name in names} | {"periodicity": options.axes}
     resolved = EwaldOptions.resolve(None, points, **keywords)
@@ -94,13 +96,18 @@ def names(pair: Pair, options: SumOptions) -> Iterator[str]:
         return
     yield "direct"
     kernel = ewald_kernel(pair)
-    if kernel is not None and 0 in kernel.periodicities and _has_gradient(kernel, options.gradient):
+    in_free_space = kernel is not None and 0 in kernel.periodicities and _has_gradient(kernel, options.gradient)
+    if in_free_space and _serves_own_terms(kernel, options):
         yield "ewald"
     has_surfaces = pair.ours and representations.known(pair)
     if has_surfaces:
         yield "kifmm"
     if not has_surfaces or representations.softened(pair):
         yield from ("bldtt", "chebyshev")
+
+
+def _serves_own_terms(kernel: Kernel, options: SumOptions) -> bool:
+    return options.own_term or kernel.singular
 
 
 def _has_gradient(kernel: Kernel, gradient: bool | str) -> bool:

@@ -66,5 +66,5 @@ class SumOptions(FreeOptions):
 
     def common(self) -> dict[str, Any]:
         """Return the options that all methods in free space share."""
-        names = ("gradient", "layout", "execution_space", "threads", "verbose", "timed", "rhs")
+        names = ("gradient", "layout", "execution_space", "threads", "verbose", "timed", "rhs", "own_term")
         return {name: getattr(self, name) for name in names}

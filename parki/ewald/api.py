@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
-from parki import ranks
+from parki import per_particle, ranks
 from parki.arguments import PUBLISHED, renamed
 from parki.arrays import AnyArray, Real
 from parki.ewald import kernels
@@ -17,43 +17,42 @@ from parki.ewald.kernel import Kernel
 from parki.ewald.method import Ewald
 from parki.ewald.options import MAIN, EwaldOptions
 from parki.exclusions import Excluded
-from parki.keywords import EwaldAlone, EwaldReported, Radius, shows
+from parki.keywords import EwaldAlone, EwaldReported, Lengths, shows
 from parki.names import EwaldKernelName, Gradient
 from parki.plan import Plan, make
 from parki.plan import once as sum_once
-from parki.spheres import calls as spheres
 
 
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: Radius | None = None,
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: Lengths | None = None,
     epsilon: float | None = None, gradient: Literal[False, "only"] = False, exclude: Excluded = None,
     **keywords: Unpack[EwaldReported],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: Radius | None = None, epsilon: float | None = None,
+    kappa: float | None = None, radius: Lengths | None = None, epsilon: float | None = None,
     gradient: Literal[False, "only"] = False, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
-    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: Radius | None = None,
+    options: EwaldOptions | None = None, *, kappa: float | None = None, radius: Lengths | None = None,
     epsilon: float | None = None, gradient: Literal[True], exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: Radius | None = None, epsilon: float | None = None, gradient: Gradient,
+    kappa: float | None = None, radius: Lengths | None = None, epsilon: float | None = None, gradient: Gradient,
     exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @renamed(trg="targets", src="sources")
 @shows(EwaldOptions, first=MAIN)
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, radius: Radius | None = None, epsilon: float | None = None, gradient: Gradient = False,
+    kappa: float | None = None, radius: Lengths | None = None, epsilon: float | None = None, gradient: Gradient = False,
     exclude: Excluded = None, **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
@@ -125,9 +124,9 @@ def plan(
         points = {"targets": targets, "sources": sources}
         call_options = EwaldOptions.resolve(options, points, (*kernels.PARAMETERS, "gradient"), **keywords)
         parameters = {"kappa": kappa, "radius": radius, "epsilon": epsilon}
-        kernel, parameters, radii = spheres.of_call(kernel, kernels.FAXEN, parameters)
+        kernel, parameters, lengths = per_particle.of_call(kernel, kernels.FAXEN, parameters)
         method = Ewald(kernels.gradient(kernels.find(kernel, **parameters), gradient), call_options, gradient=gradient)
-        method = spheres.over(method, radii, exclude)
+        method = per_particle.over(method, lengths, exclude)
     return make(over(method), targets, sources, exclude)
 
 
@@ -341,8 +340,9 @@ def once(
     arguments = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     with _together(options, keywords, name):
         call_options = EwaldOptions.resolve(options, {k: a for k, a in arguments.items() if a is not None}, **keywords)
-        kernel, parameters, radii = spheres.of_call(name, kernels.FAXEN, parameters)
-        method = spheres.over(Ewald(kernels.find(kernel, **parameters), call_options, names=PUBLISHED), radii)
+        kernel, parameters, lengths = per_particle.of_call(name, kernels.FAXEN, parameters)
+        method = Ewald(kernels.find(kernel, **parameters), call_options, names=PUBLISHED)
+        method = per_particle.over(method, lengths)
     dens, normals = (*strengths, None)[:2]
     reports = (call_options.return_walltime, call_options.return_params, call_options.return_error)
     return sum_once(over(method), (trg, src), dens, normals, reports)

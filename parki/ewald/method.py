@@ -101,6 +101,7 @@ class Ewald(Energies):
     name = "ewald"
     positional = ("sources", "targets")
     logger = "parki.ewald"
+    excludes = True
 
     def in_space(self, space: Space) -> Self:
         """Return the method in a space."""
@@ -316,6 +317,9 @@ class Ewald(Energies):
         if not self.served:
             net = checks.NetDensity.of(self.kernel, density.values)
             checks.warn_of_net(self.kernel, problem.geometry.periodicity, problem.dtype, net)
+
+    def own_terms(self, problem: EwaldProblem) -> None:
+        """Return None: own terms count."""
 
     def adjoint(self) -> Adjoint | None:
         """Return the transposed sum by sums of other kernels; None for a kernel that is not one of parki's."""

@@ -10,7 +10,7 @@ from parki.arrays import AnyArray, Real
 from parki.ewald.api import once
 from parki.ewald.options import MAIN, EwaldOptions
 from parki.ewald.stokes import stokes_sl
-from parki.keywords import EwaldAlone, EwaldReported, Radius, shows
+from parki.keywords import EwaldAlone, EwaldReported, Lengths, shows
 
 
 @overload
@@ -128,17 +128,17 @@ def regularised_dipole(
 
 @overload
 def rpy(
-    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, radius: Radius, options: None = None,
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, radius: Lengths, options: None = None,
     **keywords: Unpack[EwaldAlone],
 ) -> NDArray[Real]: ...  # fmt: skip
 @overload
 def rpy(
-    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: Radius, options: EwaldOptions | None = None,
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: Lengths, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldReported],
 ) -> Any: ...  # fmt: skip
 @shows(EwaldOptions, first=MAIN, like=stokes_sl)
 def rpy(
-    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: Radius, options: EwaldOptions | None = None, **keywords: Any
+    trg: AnyArray, src: AnyArray, dens: AnyArray, radius: Lengths, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:  # fmt: skip
     """Return velocities of spheres of radius a by the Rotne–Prager–Yamakawa tensor, overlapping spheres included.
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
-from parki import ranks
+from parki import per_particle, ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
 from parki.docstrings import FREE_PLAN, FREE_SUM
@@ -19,7 +19,6 @@ from parki.method import Method
 from parki.names import FmmMethod, Gradient
 from parki.pairs import KernelLike
 from parki.plan import Plan, make, once
-from parki.spheres import calls as spheres
 from parki.spheres.flow import FAXEN, SIZED
 
 MAIN = ("tolerance", "order", "gradient")  # options that most calls name
@@ -185,8 +184,8 @@ def _method(kernel: KernelLike, exclude: Excluded = None, **keywords: Any) -> Me
     with ranks.ALONE if comm is None else ranks.together(comm, "making a plan", call="parki.fmm.plan"):
         options, parameters = FmmOptions.split(keywords)
         flow = FAXEN if options.method == "kifmm" else SIZED
-        kernel, parameters, radii = spheres.of_call(kernel, flow, parameters)
-        method = spheres.over(KINDS[options.method](find(kernel, options, parameters), options), radii, exclude)
+        kernel, parameters, lengths = per_particle.of_call(kernel, flow, parameters)
+        method = per_particle.over(KINDS[options.method](find(kernel, options, parameters), options), lengths, exclude)
     if options.comm is None:
         return method
     from parki.distributed.fmm.method import over

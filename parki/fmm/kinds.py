@@ -51,7 +51,7 @@ class Kifmm(Fmm):
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         p = aim.parameters
         cut = p.expected if aim.tolerance is None else aim.tolerance
-        error = cut
+        error = self.rounding(cut)
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         team_limits = limits.of(self.space)

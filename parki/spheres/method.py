@@ -97,6 +97,8 @@ class Spheres:
     flow: Method
     radii: Radii
 
+    excludes = False
+
     def __getattr__(self, name: str) -> Any:
         if name == "flow" or name.startswith("__"):
             raise AttributeError(name)

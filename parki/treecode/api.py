@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
-from parki import ranks
+from parki import per_particle, ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
 from parki.docstrings import FREE_PLAN, FREE_SUM
@@ -17,7 +17,6 @@ from parki.method import Method
 from parki.names import Gradient, TreecodeMethod, TreecodeVariant
 from parki.pairs import KernelLike
 from parki.plan import Plan, make, once
-from parki.spheres import calls as spheres
 from parki.spheres.flow import SIZED
 from parki.treecode.method import Treecode
 from parki.treecode.options import TreecodeOptions
@@ -183,8 +182,8 @@ def _method(call: str, kernel: KernelLike, exclude: Excluded = None, **keywords:
     comm = keywords.get("comm")
     with ranks.ALONE if comm is None else ranks.together(comm, f"calling {call}", call=call):
         options, parameters = TreecodeOptions.split(keywords)
-        kernel, parameters, radii = spheres.of_call(kernel, SIZED, parameters)
-        method = spheres.over(Treecode(find(kernel, options, parameters), options), radii, exclude)
+        kernel, parameters, lengths = per_particle.of_call(kernel, SIZED, parameters)
+        method = per_particle.over(Treecode(find(kernel, options, parameters), options), lengths, exclude)
     if options.comm is not None:
         from parki.distributed.treecode.method import over
 

@@ -102,7 +102,8 @@ class Treecode(TaskMethod):
     def _rule(self, problem: FreeProblem, p: Parameters, distance: float) -> tuple[ProxyKernels, FarPairRule]:
         """Return the kernels of a sum, and the rule by which pairs are approximated."""
         linear, extent = problem.linear, problem.extent
-        kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, short(p.expected, linear.ours))
+        hints = short(self.rounding(p.expected), linear.ours)
+        kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, hints)
         field_size = params.field_size(linear, extent, self._probe())
         n_min = min(problem.n_targets, problem.n_sources)
         difficulty = params.difficulty(linear, p, extent, distance, n_min, self._probe())

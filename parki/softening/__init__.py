@@ -1,0 +1,1 @@
+"""Sums of charges with a softening length each, by any method of summation in free space."""
