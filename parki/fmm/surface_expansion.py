@@ -29,7 +29,7 @@ from parki.fmm.surface_tasks import SurfaceCuts
 from parki.hints import short
 from parki.pairs import Pair
 from parki.proxies import AT_ONCE, ProxyKernels
-from parki.trees.lists import csr, merge_ranges
+from parki.trees.lists import csr, joined_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
@@ -320,9 +320,9 @@ class _SurfaceBoxes:
         """Return the steps of P2L and M2P: lists X and W."""
         nodes, steps = self.tree.nodes, []
         if len(lists.x_t):
-            t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
-            node, starts = np.unique(t, return_index=True)
-            steps += self._checks("p2l_m2p", "inner", node, np.append(starts, len(t)), np.stack([begin, end], axis=1))
+            starts, spans = joined_ranges(lists.x_t, lists.x_s, nodes.sources.begin, nodes.sources.end, nodes.n)
+            node = np.flatnonzero(np.diff(starts))
+            steps += self._checks("p2l_m2p", "inner", node, starts[np.append(node, nodes.n)], spans)
         if len(lists.w_t):
             starts, source = csr(lists.w_t, lists.w_s, nodes.n)
             node = np.flatnonzero(np.diff(starts))
