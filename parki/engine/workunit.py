@@ -145,6 +145,21 @@ class Workunit:
         return f"{self.l0.name} ({slots})" if slots else self.l0.name
 
     @cached_property
+    def params(self) -> dict[str, ir.Param]:
+        """Return the parameters by name."""
+        return {p.name: p for p in self.ir.params}
+
+    @cached_property
+    def views(self) -> tuple[ir.Param, ...]:
+        """Return the parameters that are arrays."""
+        return tuple(p for p in self.ir.params if p.rank)
+
+    @cached_property
+    def numbers(self) -> tuple[ir.Param, ...]:
+        """Return the parameters that are numbers."""
+        return tuple(p for p in self.ir.params if not p.rank)
+
+    @cached_property
     def _jammed(self) -> ir.KernelTree:
         """Return the tree with loops of several turns at once, as the hints ask for."""
         return jam(self.ir, max((JAM[hint] for hint in self.hints if hint in JAM), default=1))
@@ -167,7 +182,7 @@ class Workunit:
         dict
             ``"C"`` by the name of each view.
         """
-        return {p.name: "C" for p in self.ir.params if p.rank}
+        return {p.name: "C" for p in self.views}
 
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[objects.Unit, Lowered]:
         """Return the unit to compile for these layouts; ``PARKI_DEBUG=source`` shows its text and its kernel's."""

@@ -58,12 +58,12 @@ class Aligned:
     array: Any
 
 
-def names(k: ir.KernelTree, args: dict[str, object]) -> None:
+def names(workunit: Workunit, args: Mapping[str, object]) -> None:
     """Raise LaunchError for arguments that are missing or unknown."""
-    expected = {p.name for p in k.params}
-    missing, unknown = sorted(expected - args.keys()), sorted(args.keys() - expected)
-    if missing or unknown:
-        raise LaunchError(f"{k.name}: missing arguments {missing}, unknown arguments {unknown}")
+    expected = workunit.params.keys()
+    if args.keys() != expected:
+        missing, unknown = sorted(expected - args.keys()), sorted(args.keys() - expected)
+        raise LaunchError(f"{workunit.ir.name}: missing arguments {missing}, unknown arguments {unknown}")
 
 
 def view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:

@@ -90,6 +90,7 @@ class KernelLocation:
         return s.st_mtime_ns, s.st_size
 
 
+@functools.cache
 def package_place(module: str) -> KernelLocation:
     """Return the place of a file of the package, named as in ``pair/laplace``."""
     path = kernels_root().joinpath(*f"{module}.py".split("/"))
