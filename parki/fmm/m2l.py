@@ -195,8 +195,9 @@ def steps(
         bound = max((_frequencies(p, *group)[1] for group in groups), default=0)
         sizes.append((n_values[0] * bound, n_values[1] * bound))
     most_in, most_out = np.max(sizes, axis=0).tolist()
+    sides = ("source", most_in), ("target", most_out)
     rooms = [
-        (state("source_spectra", (most_in,), real), state("target_spectra", (most_out,), real))
+        tuple(state(f"{side}_spectra", (count,), real, zero=False) for side, count in sides)
         for _ in range(1 if limits.tasks is None else 2)
     ]
     shared = _transforms(p, real)

@@ -201,7 +201,7 @@ def test_csr_of_nothing():
 def test_joined_ranges(data):
     """Test nodes between marks of a line, some of them in rows, in any order."""
     marks = data.draw(st.lists(st.integers(0, 2**31 - 1), min_size=2, max_size=12, unique=True).map(sorted))
-    spans = [*zip(marks[:-1], marks[1:], strict=True), (5, 5)]  # the last node is empty
+    spans = [*itertools.pairwise(marks), (5, 5)]  # the last node is empty
     number = data.draw(st.permutations(range(len(spans))))  # of each span among the nodes
     begin, end = np.array([spans[number.index(k)] for k in range(len(spans))], np.int32).T
     one = st.tuples(st.integers(0, 4), st.integers(0, len(spans) - 1))

@@ -90,10 +90,14 @@ class KernelLocation:
         return s.st_mtime_ns, s.st_size
 
 
-@functools.cache
 def package_place(module: str) -> KernelLocation:
     """Return the place of a file of the package, named as in ``pair/laplace``."""
-    path = kernels_root().joinpath(*f"{module}.py".split("/"))
+    return _place(kernels_root(), module)
+
+
+@functools.lru_cache(maxsize=256)
+def _place(root: Traversable, module: str) -> KernelLocation:
+    path = root.joinpath(*f"{module}.py".split("/"))
     return KernelLocation(str(path), f"{config.KERNELS_FOLDER}{module}.py", path)
 
 
