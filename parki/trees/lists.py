@@ -107,8 +107,9 @@ def joined_ranges(rows: Nodes, nodes: Nodes, begin: Nodes, end: Nodes, n_rows: i
     ranges : array (R, 2) of int32
         First point and end of points, ascending in each row.
     """
-    mask = (begin < end)[nodes]
-    if not mask.all():
+    full = begin < end
+    if not full.all():
+        mask = full[nodes]
         rows, nodes = rows[mask], nodes[mask]
     order = np.argsort(begin, kind="stable")
     place = np.empty(len(begin), np.int32)

@@ -124,6 +124,8 @@ class Unwrapped:
 def unwrapped(args: dict[str, object]) -> Unwrapped:
     """Return the arguments without `Fixed` and `Aligned`; fixed values are on the host if they are there."""
     wrappers = {name: a for name, a in args.items() if isinstance(a, (Fixed, Aligned))}
+    if not wrappers:
+        return Unwrapped(args, {}, frozenset())
     constants = {name: a for name, a in wrappers.items() if isinstance(a, Fixed)}
     values = {name: a.array if a.values is None else a.values for name, a in constants.items()}
     arrays = {name: a.array for name, a in wrappers.items()}

@@ -52,9 +52,8 @@ class _Lent:
 
     idle = _Idle()
 
-    def __init__(self, size: int) -> None:
-        self._block = self.idle.take(size)
-        self.__array_interface__ = self._block.__array_interface__ | {"shape": (size,)}
+    def __init__(self, block: np.ndarray, size: int) -> None:
+        self._block, self.__array_interface__ = block, block.__array_interface__ | {"shape": (size,)}
 
     def __del__(self) -> None:
         self.idle.keep(self._block)
@@ -117,7 +116,7 @@ class Memory:
         if zero or self.xp is not np or size < LARGE:
             block = (self.xp.zeros if zero else self.xp.empty)(size + LINE, np.uint8)
         else:
-            block = np.asarray(_Lent(size + LINE))
+            block = np.asarray(_Lent(_Lent.idle.take(size + LINE), size + LINE))
         offset = -(block.ctypes.data if self.xp is np else block.data.ptr) % LINE
         return block[offset : offset + size]
 

@@ -61,12 +61,12 @@ class Launch:
         key = tuple(layout(a) for a in arrays.values())
         if key not in self._ready:
             args: dict[str, Any] = {}
-            layouts = self.step.layouts
+            layouts = self.step.layouts if self._policy.space.kind != "host" else {}
             for name, a in self.step.args.items():
                 match a:
                     case Handle():
                         args[name] = arrays[name] if name in arrays else self._memory.of(a, self._worker)
-                        kind = layouts[name]
+                        kind = layouts.get(name)
                         if kind == VALUE:
                             args[name] = Fixed(args[name], a.fixed)
                         elif kind == ALIGNED:
