@@ -4,7 +4,7 @@ Systems hand out memory that they do not have, and end the process when it is us
 """
 
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 UNLIMITED = 1 << 60  # bytes: without a limit, version 1 reports one as large as a page number can be
 SMALL = 1 << 25  # bytes; smaller requests are not checked
@@ -50,7 +50,7 @@ def size(count: float) -> str:
 
 
 def _available(root: Path) -> int | None:
-    for line in _lines(root / "proc" / "meminfo"):
+    for line in _lines(f"{root}/proc/meminfo"):
         name, _, value = line.partition(":")
         if name == "MemAvailable":
             return 1024 * int(value.split()[0])
@@ -59,37 +59,39 @@ def _available(root: Path) -> int | None:
 
 def _groups(root: Path) -> Iterator[int]:
     """Yield the bytes left by the limits of the control groups of the process, and of the groups above them."""
-    top = root / "sys" / "fs" / "cgroup"
-    for line in _lines(root / "proc" / "self" / "cgroup"):
+    top = f"{root}/sys/fs/cgroup"
+    for line in _lines(f"{root}/proc/self/cgroup"):
         number, controllers, path = line.split(":", 2)
         if number == "0" and not controllers:
             folder, names = top, V2
         elif "memory" in controllers.split(","):
-            folder, names = top / "memory", V1
+            folder, names = f"{top}/memory", V1
         else:
             continue
-        group = PurePosixPath(path.lstrip("/"))
-        for member in (group, *group.parents):  # in a container the outer ones may not be there
-            remainder = _left(folder / member, *names)
+        names_above = [name for name in path.split("/") if name]
+        for depth in range(len(names_above), -1, -1):  # in a container the outer groups may not be there
+            remainder = _left("/".join([folder, *names_above[:depth]]), *names)
             if remainder is not None:
                 yield remainder
 
 
-def _left(folder: Path, limit_name: str, usage_name: str, caches: tuple[str, ...]) -> int | None:
-    maximum, usage = _number(folder / limit_name), _number(folder / usage_name)
-    if maximum is None or usage is None or maximum >= UNLIMITED:
+def _left(folder: str, limit_name: str, usage_name: str, caches: tuple[str, ...]) -> int | None:
+    maximum = _number(f"{folder}/{limit_name}")
+    usage = None if maximum is None or maximum >= UNLIMITED else _number(f"{folder}/{usage_name}")
+    if usage is None:
         return None
-    statistics = dict(line.split(None, 1) for line in _lines(folder / "memory.stat"))
+    statistics = dict(line.split(None, 1) for line in _lines(f"{folder}/memory.stat"))
     return maximum - usage + sum(int(statistics.get(name, 0)) for name in caches)
 
 
-def _number(path: Path) -> int | None:
+def _number(path: str) -> int | None:
     text = "".join(_lines(path))
     return int(text) if text.isdigit() else None
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: str) -> list[str]:
     try:
-        return path.read_text("utf-8").splitlines()
+        with open(path, encoding="utf-8") as file:  # a path as an object takes as long as the file
+            return file.read().splitlines()
     except (OSError, UnicodeDecodeError):
         return []

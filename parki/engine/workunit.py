@@ -10,6 +10,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from parki.engine import config, settled
 from parki.engine.compile import loading, objects
 from parki.engine.compile.compiler import target, toolchains
@@ -48,6 +50,7 @@ HINTS = {
 }
 JAM = {f"jam_{turns}": turns for turns in range(2, 9)}  # turns of loops at once, by hint
 RESIDENT = "resident_512"
+PLAIN = (str, int, float, np.dtype)  # types of slots that are compared by their values
 LANES = {f"lanes_{1 << power}": 1 << power for power in range(6)}  # lanes of a GPU's rows, by hint
 
 
@@ -145,6 +148,21 @@ class Workunit:
         return f"{self.l0.name} ({slots})" if slots else self.l0.name
 
     @cached_property
+    def params(self) -> dict[str, ir.Param]:
+        """Return the parameters by name."""
+        return {p.name: p for p in self.ir.params}
+
+    @cached_property
+    def views(self) -> tuple[ir.Param, ...]:
+        """Return the parameters that are arrays."""
+        return tuple(p for p in self.ir.params if p.rank)
+
+    @cached_property
+    def numbers(self) -> tuple[ir.Param, ...]:
+        """Return the parameters that are numbers."""
+        return tuple(p for p in self.ir.params if not p.rank)
+
+    @cached_property
     def _jammed(self) -> ir.KernelTree:
         """Return the tree with loops of several turns at once, as the hints ask for."""
         return jam(self.ir, max((JAM[hint] for hint in self.hints if hint in JAM), default=1))
@@ -167,7 +185,7 @@ class Workunit:
         dict
             ``"C"`` by the name of each view.
         """
-        return {p.name: "C" for p in self.ir.params if p.rank}
+        return {p.name: "C" for p in self.views}
 
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[objects.Unit, Lowered]:
         """Return the unit to compile for these layouts; ``PARKI_DEBUG=source`` shows its text and its kernel's."""
@@ -315,8 +333,9 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     answers = settled.answers()
     if answers is None:
         return _of(specialise(source, workunit, **slots), hints)
-    slots = {name: functions.text_of(value, f"slot '{name}'") for name, value in slots.items()}
-    key = (source, workunit, hints, repr(slots))  # 1 and True are different slots
+    slots = {name: a if isinstance(a, PLAIN) else functions.text_of(a, f"slot '{name}'") for name, a in slots.items()}
+    types = tuple(map(type, slots.values()))  # 1 and True are different slots
+    key = (source, workunit, hints, *slots, types, *(a if isinstance(a, PLAIN) else repr(a) for a in slots.values()))
     if key not in answers:
         answers[key] = _of(specialise(source, workunit, **slots), hints)
     return answers[key]

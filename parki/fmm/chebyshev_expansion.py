@@ -23,7 +23,7 @@ from parki.fmm.expansion import TOP_LEVEL, BoxValues, Expansion, Particles, orde
 from parki.pairs import Pair
 from parki.proxies import WARPS, ProxyKernels
 from parki.tasks.sizes import TaskSizes
-from parki.trees.lists import csr, merge_ranges
+from parki.trees.lists import csr, joined_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
 
@@ -152,15 +152,13 @@ class _ChebyshevBoxes:
         """Return list X: source particles at the points of boxes."""
         if not len(lists.x_t):
             return []
-        nodes, m3, s, particles = self.tree.nodes, self.order**3, lists.x_s, self.particles
-        t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[s], nodes.sources.end[s])
-        node, first = np.unique(t, return_index=True)
-        ends = np.append(first[1:], len(t))
-        item = np.column_stack(
-            [node, node.astype(np.int64) * m3, np.full((len(node), 2), [m3, self.order]), first, ends]
-        )
+        nodes, m3, particles = self.tree.nodes, self.order**3, self.particles
+        starts, spans = joined_ranges(lists.x_t, lists.x_s, nodes.sources.begin, nodes.sources.end, nodes.n)
+        node = np.flatnonzero(np.diff(starts))
+        counts = np.full((len(node), 2), [m3, self.order])
+        item = np.column_stack([node, node.astype(np.int64) * m3, counts, starts[node], starts[node + 1]])
         args = {"xt": particles.targets, "u": self.phi, "box": self.box, "place": self.place}
-        args |= {"span": table("spans", np.column_stack([begin, end])), "src": particles.rows}
+        args |= {"span": table("spans", spans), "src": particles.rows}
         return teams("p2l_m2p", self.kernels.ranges(), item, args | {"tiny": particles.coincident(lists)})
 
     def _points_to_particles(self, lists: OctLists) -> list[Step]:

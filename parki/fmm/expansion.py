@@ -77,8 +77,8 @@ class Particles:
             source_order=source_order,
             target_order=source_order if is_same else constant("target_order", tree.targets.order),
             own=own_rows,
-            rows=state("rows", (n_src, 3 + pair.strengths), real),
-            sums=state("sums", (pair.result, n_trg), real),
+            rows=state("rows", (n_src, 3 + pair.strengths), real, zero=False),
+            sums=state("sums", (pair.result, n_trg), real, zero=False),
         )
 
     @property

@@ -4,6 +4,7 @@ Planes of frequencies are processed in groups, so that the spectra of a group st
 are cut into blocks, whose spectra of one frequency stay near a core; no two work items write to the same place.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -194,11 +195,12 @@ def steps(
         bound = max((_frequencies(p, *group)[1] for group in groups), default=0)
         sizes.append((n_values[0] * bound, n_values[1] * bound))
     most_in, most_out = np.max(sizes, axis=0).tolist()
+    sides = ("source", most_in), ("target", most_out)
     rooms = [
-        (state("source_spectra", (most_in,), real), state("target_spectra", (most_out,), real))
+        tuple(state(f"{side}_spectra", (count,), real, zero=False) for side, count in sides)
         for _ in range(1 if limits.tasks is None else 2)
     ]
-    shared = _Transforms.of(p, real)
+    shared = _transforms(p, real)
     return [
         step
         for kernel, sorted_pairs, groups in cuts
@@ -213,12 +215,14 @@ class _Transforms:
     waves: dict[str, Handle]
     place: Handle
 
-    @classmethod
-    def of(cls, p: int, real: np.dtype[Any]) -> "_Transforms":
-        cosine, sine = spectra.waves(p)
-        waves = {"column": table("column", spectra.columns(p))}
-        waves |= {"cosine": table("cosine", cosine, real), "sine": table("sine", sine, real)}
-        return cls(waves, table("place", spectra.places()))
+
+@functools.lru_cache(maxsize=32)
+def _transforms(p: int, real: np.dtype[Any]) -> _Transforms:
+    """Return the constants of transforms for surfaces of p points per edge."""
+    cosine, sine = spectra.waves(p)
+    waves = {"column": table("column", spectra.columns(p))}
+    waves |= {"cosine": table("cosine", cosine, real), "sine": table("sine", sine, real)}
+    return _Transforms(waves, table("place", spectra.places()))
 
 
 class _PlaneGroups:

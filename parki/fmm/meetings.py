@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from parki.fmm.expansion import TOP_LEVEL
 from parki.perfmodels.counts.clusters import Lists
 from parki.trees import octlists
-from parki.trees.lists import csr, merge_ranges
+from parki.trees.lists import csr, joined_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
 
@@ -35,10 +35,11 @@ def meetings(tree: Octree, lists: OctLists, points: int, far: bool) -> dict[str,
         result["p2m"] = _lists(np.full(len(src), points), np.ones(len(src)), src, tree.sources.n)
         result["l2p"] = _lists(trg, np.ones(len(trg)), np.full(len(trg), points), points * len(trg))
         if len(lists.x_t):
-            t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
-            box, row = np.unique(t, return_inverse=True)
-            n_sources = np.bincount(row, (end - begin).astype(float))
-            result["p2l"] = _lists(np.full(len(box), points), np.bincount(row), n_sources, tree.sources.n)
+            starts, spans = joined_ranges(lists.x_t, lists.x_s, nodes.sources.begin, nodes.sources.end, nodes.n)
+            counts = np.diff(starts)
+            box, row = np.flatnonzero(counts), np.repeat(np.arange(nodes.n), counts)
+            n_sources = np.bincount(row, spans[:, 1] - spans[:, 0], nodes.n)[box]
+            result["p2l"] = _lists(np.full(len(box), points), counts[box], n_sources, tree.sources.n)
         if len(lists.w_t):
             counts = np.diff(csr(lists.w_t, lists.w_s, nodes.n)[0])
             box = np.flatnonzero(counts)

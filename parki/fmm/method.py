@@ -218,7 +218,7 @@ class Fmm(TaskMethod):
 
     def _pairs(self, nodes: OctNodes, lists: OctLists, order: int) -> dict[str, float]:
         """Return the evaluations of the kernel by phase."""
-        n_trg, n_src = (spans.count.astype(float) for spans in (nodes.targets, nodes.sources))
+        n_trg, n_src = (spans.count.astype(np.int64) for spans in (nodes.targets, nodes.sources))  # BLAS has threads
         pairs = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._points(order)
         return {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "p2l_m2p": pairs}
 

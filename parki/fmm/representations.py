@@ -183,6 +183,7 @@ class Representation:
         return half ** np.array(self.a), half ** -np.array(self.b)
 
 
+@functools.lru_cache(maxsize=64)
 def field_exponents(representation: Representation) -> Floats:
     """Return exponents of the result (result,), by which fields of boxes scale.
 

@@ -29,7 +29,7 @@ from parki.fmm.surface_tasks import SurfaceCuts
 from parki.hints import short
 from parki.pairs import Pair
 from parki.proxies import AT_ONCE, ProxyKernels
-from parki.trees.lists import csr, merge_ranges
+from parki.trees.lists import csr, joined_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
@@ -147,8 +147,10 @@ class _SurfaceBoxes:
         self.tree, self.particles, self.kernels, self.p, self.limits = tree, particles, kernels, p, limits
         self.representation, self.real = kernels.representation, particles.real
         self.points, octets = surfaces.count(p), len(tree.nodes.octet_parent)
-        self.check = state("check", (octets, self.representation.check * self.points, 8), self.real)
-        self.equivalent = state("equivalent", (octets, self.representation.equivalent * self.points, 8), self.real)
+        check, equivalent = self.representation.check * self.points, self.representation.equivalent * self.points
+        sparse = part_of(tree) is not None  # boxes of other ranks that send nothing have zeros
+        self.check = state("check", (octets, check, 8), self.real, zero=False)
+        self.equivalent = state("equivalent", (octets, equivalent, 8), self.real, zero=sparse)
         self.surface = {name: table(name, surfaces.points(p, r).T.astype(self.real)) for name, r in RADII.items()}
         halves = {level: half for level, half in enumerate(_halves(tree.nodes)) if level >= TOP_LEVEL}
         #: Half side of the boxes of each level, or that of the largest boxes if all levels share their operators.
@@ -171,7 +173,7 @@ class _SurfaceBoxes:
         operators, limit = self.operators[TOP_LEVEL], int(np.diff(nodes.octet_begin).max())
         rows = 8 * self.points * max(self.representation.check, self.representation.equivalent)
         factors = max(translation.between_rows for translation in self.translations.values())
-        handle: Callable[..., Handle] = state
+        handle: Callable[..., Handle] = partial(state, zero=False)
         if self.limits.tasks is not None:  # each worker has its own
             limit = octets = min(limit, self.limits.tasks.octets)
             handle = scratch
@@ -320,9 +322,9 @@ class _SurfaceBoxes:
         """Return the steps of P2L and M2P: lists X and W."""
         nodes, steps = self.tree.nodes, []
         if len(lists.x_t):
-            t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
-            node, starts = np.unique(t, return_index=True)
-            steps += self._checks("p2l_m2p", "inner", node, np.append(starts, len(t)), np.stack([begin, end], axis=1))
+            starts, spans = joined_ranges(lists.x_t, lists.x_s, nodes.sources.begin, nodes.sources.end, nodes.n)
+            node = np.flatnonzero(np.diff(starts))
+            steps += self._checks("p2l_m2p", "inner", node, starts[np.append(node, nodes.n)], spans)
         if len(lists.w_t):
             starts, source = csr(lists.w_t, lists.w_s, nodes.n)
             node = np.flatnonzero(np.diff(starts))

@@ -264,14 +264,14 @@ def sorted_lists(far: FarPairs, pairs: Pairs, rank: NDArray[np.integer] | None =
     members = [np.flatnonzero(far.kind == kind) for kind in range(4)]
     evaluations = far.pairs
     lumps, begin, end = as_rows(sources, rank)
-    evaluations[PP] += targets.count[pairs.near_t].astype(float) @ (end - begin)[pairs.near_s]
+    evaluations[PP] += targets.count.astype(np.int64)[pairs.near_t] @ (end - begin)[pairs.near_s]
 
     def of(index: NDArray[np.intp]) -> tuple[Nodes, Nodes]:
         return pairs.far_t[index], pairs.far_s[index]
 
     t, s = (np.concatenate(parts) for parts in zip((pairs.near_t, pairs.near_s), of(members[PP]), strict=True))
     return Interactions(
-        _particles(targets, t, begin[s], end[s]),
+        _particles(targets, t, s, begin, end),
         {m: _to_particles(targets, *of(index)) for m, index in _each(far.m[1], members[PC])},
         _from_particles(targets, sources, *of(members[CP]), far.m[0][members[CP]]),
         {m: _to_proxies(*of(index), far.m[0][index]) for m, index in _each(far.m[1], members[CC])},
@@ -313,16 +313,9 @@ def _row_of_leaf(tree: ClusterNodes) -> Ints:
     return row
 
 
-def _ranges(row: Ints, begin: Ints, end: Ints, n_rows: int) -> tuple[Ints, Ints]:
-    """Return the start of each row, and its ranges, joined where they touch."""
-    row, begin, end = lists.merge_ranges(row, begin, end)
-    starts = index32("the number of near ranges", np.searchsorted(row, np.arange(n_rows + 1)), FEWER)
-    return starts, np.column_stack([begin, end]).astype(np.int32)
-
-
-def _particles(targets: ClusterNodes, t: Nodes, begin: Ints, end: Ints) -> InteractionLists:
-    leaf, index = lists.to_leaves(targets, t, np.arange(len(t)))
-    starts, ranges = _ranges(_row_of_leaf(targets)[leaf], begin[index], end[index], len(targets.leaves))
+def _particles(targets: ClusterNodes, t: Nodes, s: Nodes, begin: Ints, end: Ints) -> InteractionLists:
+    leaf, s = lists.to_leaves(targets, t, s)
+    starts, ranges = lists.joined_ranges(_row_of_leaf(targets)[leaf], s, begin, end, len(targets.leaves))
     return InteractionLists(_leaf_items(targets, starts), ranges)
 
 
@@ -334,7 +327,7 @@ def _to_particles(targets: ClusterNodes, t: Nodes, s: Nodes) -> InteractionLists
 
 def _from_particles(targets: ClusterNodes, sources: ClusterNodes, t: Nodes, s: Nodes, m: Ints) -> InteractionLists:
     keys, row = _rows((m.astype(np.int64) << 32) + t)
-    starts, ranges = _ranges(row, sources.begin[s], sources.end[s], len(keys))
+    starts, ranges = lists.joined_ranges(row, s, sources.begin, sources.end, len(keys))
     return InteractionLists(_proxy_items(keys, starts), ranges)
 
 

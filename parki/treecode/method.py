@@ -79,8 +79,8 @@ class Treecode(TaskMethod):
         return scaling.nearest(x, y, 0)
 
     def _probe(self) -> Space | None:
-        """Return the space of small sums that measure the kernel's interpolation: a device, or None for the host."""
-        return self.space if self.space.own_memory else None
+        """Return the space of sums that measure the kernel's interpolation, None for the host if this one is slow."""
+        return None if self.space.checks_accesses else self.space
 
     def arrange(self, problem: FreeProblem, p: Parameters, times: PhaseTimes) -> tuple[Parameters, TreecodeStructure]:
         """Return the parameters, and trees and lists of targets and sources."""

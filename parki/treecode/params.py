@@ -33,6 +33,7 @@ SINGLE = 3e-6  # tolerance from which the far field may be summed in single prec
 MARGIN = 1  # degrees above that of an average pair at the limit, for pairs with strong fields and small partners
 FIXED_MARGIN = 1  # degrees, the same where all pairs have one degree
 SAMPLE = 96  # particles of the clusters on which errors are measured
+FEW_PAIRS, SERIAL = 1 << 17, Space("Serial")  # pairs below which the start of threads takes longer than their sum
 SCALES, BELOW = 40, 8  # sizes of clusters at least, each half the one before; sizes below the distance of points
 SMALLER, TURNS = 2, 4  # scales below that of the largest field at which errors are measured; rounds of measuring
 FAINT_SHARE = 1e-3  # share of the square of the largest field below which smaller clusters are ignored
@@ -216,6 +217,8 @@ def _sum(
     """Return the direct sum of charges (NC, Ns) as (NU, Nt)."""
     dens = charges[0] if pair.dens == 1 else np.ascontiguousarray(charges)
     points = np.ascontiguousarray(targets), np.ascontiguousarray(sources)
+    if targets.shape[1] * sources.shape[1] < FEW_PAIRS and (space is None or space.native):
+        space = SERIAL
     return all_pairs.direct_sum(pair, *points, dens, execution_space=space).reshape(pair.result, -1)
 
 
@@ -226,7 +229,8 @@ def _bound(theta: float, points: int) -> float:
 
 def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list[float]:
     """Return squared fields of clusters of each size at their limit, with random charges of one number density."""
-    return [scale**3 * float(_fields(pair, (3 * scale,), space)[0]) ** 2 for scale in scales]
+    sizes = _fields(pair, tuple(3 * scale for scale in scales), space).tolist()
+    return [scale**3 * size**2 for scale, size in zip(scales, sizes, strict=True)]
 
 
 def difficulty(

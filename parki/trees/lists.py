@@ -6,7 +6,7 @@ and Distributed Processing Symposium Workshops, section 2.4 (batches against clu
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 
 from parki.arrays import index32, spread
 from parki.trees.cluster import ClusterNodes
@@ -85,38 +85,51 @@ def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], No
         Row r has the places starts[r] … starts[r + 1] − 1.
     columns : array (K,) of int32
     """
-    shape = n_rows, int(columns.max(initial=0)) + 1
-    pairs = coo_array((np.zeros(len(rows), np.int8), (rows, columns)), shape=shape)
-    pairs.has_canonical_format = True  # else SciPy would join equal pairs; its counting sort keeps their order
-    matrix = pairs.tocsr()
-    starts = index32("the number of pairs of clusters", matrix.indptr, "Take a larger leaf_size.")
-    return starts, matrix.indices.astype(np.int32, copy=False)
+    matrix = _by_row(rows, columns, n_rows, int(columns.max(initial=0)) + 1)
+    return _starts(matrix.indptr), matrix.indices.astype(np.int32, copy=False)
 
 
-def merge_ranges(
-    rows: Nodes, begin: NDArray[np.int32], end: NDArray[np.int32]
-) -> tuple[Nodes, NDArray[np.int32], NDArray[np.int32]]:
-    """Sort the ranges of each row, and join ranges that touch.
+def joined_ranges(rows: Nodes, nodes: Nodes, begin: Nodes, end: Nodes, n_rows: int) -> tuple[Nodes, Nodes]:
+    """Sort the points of the nodes of each row, and join ranges that touch.
 
     Parameters
     ----------
-    rows, begin, end : arrays (K,) of int32
-        Range begin … end − 1 belongs to a row ≥ 0; ranges of one row do not overlap.  Empty ranges are dropped.
+    rows, nodes : arrays (K,) of int32
+        Pairs of a row in 0 … n_rows − 1 and a node; nodes of one row have no points in common.
+    begin, end : arrays (M,) of int32
+        Node i has the points begin[i] … end[i] − 1.  Nodes without points are dropped.
+    n_rows : int
 
     Returns
     -------
-    rows, begin, end : arrays of int32
-        Sorted by row, then by begin.
+    starts : array (n_rows + 1,) of int32
+        Row r has the ranges starts[r] … starts[r + 1] − 1.
+    ranges : array (R, 2) of int32
+        First point and end of points, ascending in each row.
     """
-    mask = begin < end
-    if not mask.all():
-        rows, begin, end = rows[mask], begin[mask], end[mask]
-    last = rows.astype(np.int64) << 32
-    first = last + begin
-    last += end
-    first.sort()
-    last.sort()  # same order as `first`, as ranges do not overlap
-    new = np.ones(len(first), bool)
-    new[1:] = first[1:] != last[:-1]
-    first, last = first[new], last[np.append(new[1:], True)[: len(new)]]
-    return (first >> 32).astype(np.int32), (first & 0xFFFFFFFF).astype(np.int32), (last & 0xFFFFFFFF).astype(np.int32)
+    full = begin < end
+    if not full.all():
+        mask = full[nodes]
+        rows, nodes = rows[mask], nodes[mask]
+    order = np.argsort(begin, kind="stable")
+    place = np.empty(len(begin), np.int32)
+    place[order] = np.arange(len(begin), dtype=np.int32)
+    matrix = _by_row(rows, place[nodes], n_rows, len(begin), sort=True)
+    first, last = begin[order][matrix.indices], end[order][matrix.indices]
+    new = np.ones(len(first) + 1, bool)
+    new[1:-1] = first[1:] != last[:-1]
+    new[matrix.indptr] = True
+    number = np.append(0, np.cumsum(new[:-1]))
+    ranges = np.stack([first[new[:-1]], last[new[1:]]], axis=1)
+    return _starts(number[matrix.indptr]), ranges
+
+
+def _by_row(rows: Nodes, columns: Nodes, n_rows: int, n_columns: int, *, sort: bool = False) -> csr_array:
+    """Return pairs by row, in their order or sorted by column, in a time linear in their number."""
+    pairs = coo_array((np.zeros(len(rows), np.int8), (rows, columns)), shape=(n_rows, n_columns))
+    pairs.has_canonical_format = True  # else SciPy would join equal pairs; its counting sort keeps their order
+    return pairs.tocsc().tocsr() if sort else pairs.tocsr()
+
+
+def _starts(values: NDArray[np.integer]) -> Nodes:
+    return index32("the number of pairs of clusters", values, "Take a larger leaf_size.")

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.arrays import index32
 from parki.trees.bysource import ListsBySource
-from parki.trees.lists import merge_ranges
+from parki.trees.lists import joined_ranges
 from parki.trees.nodes import Ints, Spans
 from parki.trees.octree import OCTANTS, OctNodes
 
@@ -202,9 +201,6 @@ def near(nodes: OctNodes, sources: Spans, lists: OctLists) -> tuple[Ints, Ints]:
     leaves = leaves[np.argsort(begin_trg[leaves])]
     rank = np.zeros(nodes.n, np.int32)
     rank[leaves] = np.arange(len(leaves))
-    row, begin, end = merge_ranges(rank[lists.u_t], sources.begin[lists.u_s], sources.end[lists.u_s])
-    ranges_end = np.cumsum(np.bincount(row, minlength=len(leaves)), dtype=np.int64)
-    ranges_end = index32("the number of near ranges", ranges_end, "Take a larger leaf_size.")
-    ranges_begin = np.append(np.int32(0), ranges_end[:-1]) if len(leaves) else ranges_end
-    items = np.stack([begin_trg[leaves], end_trg[leaves], ranges_begin, ranges_end], axis=1)
-    return np.ascontiguousarray(items[ranges_begin < ranges_end]), np.stack([begin, end], axis=1)
+    starts, ranges = joined_ranges(rank[lists.u_t], lists.u_s, sources.begin, sources.end, len(leaves))
+    items = np.stack([begin_trg[leaves], end_trg[leaves], starts[:-1], starts[1:]], axis=1)
+    return np.ascontiguousarray(items[starts[:-1] < starts[1:]]), ranges

@@ -1,5 +1,7 @@
 """Lists of pairs of clusters against recursion; every pair of points must be in exactly one of them."""
 
+import itertools
+
 import hypothesis
 import hypothesis.extra.numpy
 import hypothesis.strategies as st
@@ -196,29 +198,34 @@ def test_csr_of_nothing():
 
 
 @hypothesis.given(st.data())
-def test_merge_ranges(data):
-    """Test ranges between marks of a line, some of them taken, in any order."""
+def test_joined_ranges(data):
+    """Test nodes between marks of a line, some of them in rows, in any order."""
     marks = data.draw(st.lists(st.integers(0, 2**31 - 1), min_size=2, max_size=12, unique=True).map(sorted))
-    one = st.tuples(st.sampled_from([0, 1, 7, 2**31 - 1]), st.integers(0, len(marks) - 2))
-    taken = data.draw(st.lists(one, unique=True, max_size=30))
-    empty = data.draw(st.lists(st.integers(0, 5), max_size=3))
-    ranges = [(r, marks[k], marks[k + 1]) for r, k in taken] + [(1, e, e) for e in empty]
-    found = lists.merge_ranges(*(np.array([r[c] for r in ranges], np.int32) for c in range(3)))
-    assert all(a.dtype == np.int32 for a in found)
-    expected = []
-    for r, k in sorted(taken):
-        if expected and expected[-1][0] == r and expected[-1][2] == marks[k]:
-            expected[-1][2] = marks[k + 1]
-        else:
-            expected.append([r, marks[k], marks[k + 1]])
-    assert np.transpose(found).tolist() == expected
+    spans = [*itertools.pairwise(marks), (5, 5)]  # the last node is empty
+    number = data.draw(st.permutations(range(len(spans))))  # of each span among the nodes
+    begin, end = np.array([spans[number.index(k)] for k in range(len(spans))], np.int32).T
+    one = st.tuples(st.integers(0, 4), st.integers(0, len(spans) - 1))
+    pairs = data.draw(st.lists(one, unique=True, max_size=30))
+    rows, nodes = (np.array([pair[c] for pair in pairs], np.int32) for c in range(2))
+    starts, ranges = lists.joined_ranges(rows, np.array(number, np.int32)[nodes], begin, end, 6)
+    assert starts.dtype == ranges.dtype == np.int32
+    expected = [[] for _ in range(6)]
+    for r, k in sorted(pairs):
+        first, last = spans[k]
+        if expected[r] and first < last and expected[r][-1][1] == first:
+            expected[r][-1][1] = last
+        elif first < last:
+            expected[r].append([first, last])
+    assert [ranges[a:b].tolist() for a, b in itertools.pairwise(starts)] == expected
 
 
 def test_near_sources_as_ranges(rng):
     """Check that joined ranges of near leaves hold the same sources, in fewer pieces."""
     tree = tree_of(rng.random((3, 2000)), 20)
     pairs = dual.traverse(tree.nodes, tree.nodes, 0.7)
-    rows, begin, end = lists.merge_ranges(pairs.near_t, tree.nodes.begin[pairs.near_s], tree.nodes.end[pairs.near_s])
-    assert len(rows) < 0.7 * len(pairs.near_t)
-    before = np.bincount(pairs.near_t, tree.nodes.count[pairs.near_s], len(tree.nodes.begin))
-    assert np.array_equal(np.bincount(rows, end - begin, len(tree.nodes.begin)), before)
+    nodes = tree.nodes
+    starts, ranges = lists.joined_ranges(pairs.near_t, pairs.near_s, nodes.begin, nodes.end, nodes.n)
+    assert len(ranges) < 0.7 * len(pairs.near_t)
+    before = np.bincount(pairs.near_t, nodes.count[pairs.near_s], nodes.n)
+    rows = np.repeat(np.arange(nodes.n), np.diff(starts))
+    assert np.array_equal(np.bincount(rows, ranges[:, 1] - ranges[:, 0], nodes.n), before)

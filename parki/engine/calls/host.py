@@ -36,11 +36,14 @@ class HostCall:
         self._struct = s = self._object.struct()
         self._address, self._run = ctypes.addressof(s), self._object.run
         self._fault, self.scratch_bytes = np.zeros(4, np.int64), 0
-        self._partial = np.zeros(max(1, -(-policy.league // CHUNK)), DTYPE[self.kernel.acc_type or "double"])
+        self._partial = None
         self._shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._may_fault = checked or bool(self.kernel.scratch_size)
         self.threads = _threads(policy.space)
-        s.pk_partial, s.pk_fault_at = self._partial.ctypes.data, self._fault.ctypes.data
+        s.pk_fault_at = self._fault.ctypes.data
+        if self.kernel.acc:
+            self._partial = np.zeros(max(1, -(-policy.league // CHUNK)), DTYPE[self.kernel.acc_type])
+            s.pk_partial = self._partial.ctypes.data
         s.pk_league = policy.league
         self._share(self.threads)
 

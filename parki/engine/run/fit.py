@@ -58,12 +58,12 @@ class Aligned:
     array: Any
 
 
-def names(k: ir.KernelTree, args: dict[str, object]) -> None:
+def names(workunit: Workunit, args: Mapping[str, object]) -> None:
     """Raise LaunchError for arguments that are missing or unknown."""
-    expected = {p.name for p in k.params}
-    missing, unknown = sorted(expected - args.keys()), sorted(args.keys() - expected)
-    if missing or unknown:
-        raise LaunchError(f"{k.name}: missing arguments {missing}, unknown arguments {unknown}")
+    expected = workunit.params.keys()
+    if args.keys() != expected:
+        missing, unknown = sorted(expected - args.keys()), sorted(args.keys() - expected)
+        raise LaunchError(f"{workunit.ir.name}: missing arguments {missing}, unknown arguments {unknown}")
 
 
 def view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
@@ -124,6 +124,8 @@ class Unwrapped:
 def unwrapped(args: dict[str, object]) -> Unwrapped:
     """Return the arguments without `Fixed` and `Aligned`; fixed values are on the host if they are there."""
     wrappers = {name: a for name, a in args.items() if isinstance(a, (Fixed, Aligned))}
+    if not wrappers:
+        return Unwrapped(args, {}, frozenset())
     constants = {name: a for name, a in wrappers.items() if isinstance(a, Fixed)}
     values = {name: a.array if a.values is None else a.values for name, a in constants.items()}
     arrays = {name: a.array for name, a in wrappers.items()}

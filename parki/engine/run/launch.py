@@ -50,13 +50,12 @@ class Prepared:
         k = workunit.ir
         if k.policy != policy.kind:
             raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
-        fit.names(k, args)
-        self._params = {p.name: p for p in k.params}
+        fit.names(workunit, args)
         wrappers = fit.unwrapped(args)
-        self._arrays = {p.name: fit.view(k, p, wrappers.args[p.name], self._xp) for p in k.params if p.rank}
+        self._arrays = {p.name: fit.view(k, p, wrappers.args[p.name], self._xp) for p in workunit.views}
         self._layouts = fit.layouts(self._arrays, wrappers, workunit, policy.space)
         fit.overlap(k, self._arrays, self._arrays)
-        self._scalars = {p.name: fit.scalar(k, p, wrappers.args[p.name]) for p in k.params if not p.rank}
+        self._scalars = {p.name: fit.scalar(k, p, wrappers.args[p.name]) for p in workunit.numbers}
         self._call = _call(policy, workunit, self._layouts, self._arrays)
         for name, a in self._arrays.items():
             self._call.bind(name, wrappers.constants[name] if self._layouts[name] == VALUE else a)
@@ -78,7 +77,7 @@ class Prepared:
         """
         k, arrays, numbers = self.workunit.ir, {}, {}
         for name, value in args.items():
-            p = self._params.get(name)
+            p = self.workunit.params.get(name)
             if p is None:
                 raise LaunchError(f"{k.name} has no argument '{name}'")
             if not p.rank:

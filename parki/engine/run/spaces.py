@@ -13,6 +13,7 @@ from parki.engine import config
 from parki.engine.compile.compiler import cpus, target, toolchains
 from parki.engine.errors import BuildError, SpaceUnavailable
 from parki.engine.run import devices, limits
+from parki.engine.settled import once
 
 HOST, DEVICE, SIM = ("Serial", "OpenMP"), ("Cuda", "HIP"), ("GpuSim", "GpuSim64")
 NAMES = (*HOST, *DEVICE, *SIM)
@@ -147,6 +148,12 @@ def get(name: str | Space | None = None, engine: str | None = None) -> Space:
     """
     if name is not None and not isinstance(name, str | Space):
         raise TypeError(f"execution space: expected a name, a Space or None, found {type(name).__name__}.")
+    return _running(name, engine)
+
+
+@once
+def _running(name: str | Space | None, engine: str | None) -> Space:
+    """Return the space of a name, see `get`."""
     threads, default_engine = (name.threads, name.engine) if isinstance(name, Space) else (None, "")
     request = "CPU" if name is None else name.name if isinstance(name, Space) else name
     reasons: dict[str, str] = {}  # sentence → first space with this reason

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from parki.engine.errors import LaunchError
 from parki.engine.lower.common import ALIGNED, VALUE
+from parki.engine.run import fit
 from parki.engine.run.ahead import Wanted
 from parki.engine.run.spaces import Space
 from parki.engine.steps.cutting import Cut
@@ -70,11 +70,7 @@ class Step:
     cut: Cut | None = None
 
     def __post_init__(self) -> None:
-        k = self.unit.ir
-        names = {p.name for p in k.params}
-        if names != self.args.keys():
-            missing, unknown = sorted(names - self.args.keys()), sorted(self.args.keys() - names)
-            raise LaunchError(f"{k.name}: missing arguments {missing}, unknown arguments {unknown}")
+        fit.names(self.unit, self.args)
         if self.lane not in (None, *LANES):
             raise ValueError(f"lane is {self.lane!r}; expected None or one of {', '.join(map(repr, LANES))}.")
 
@@ -96,7 +92,7 @@ class Step:
     @cached_property
     def layouts(self) -> dict[str, str]:
         """Return the layout of each view on a GPU, in the order of the workunit's parameters."""
-        layouts = {p.name: self.args[p.name].order for p in self.unit.ir.params if p.rank}
+        layouts = {p.name: self.args[p.name].order for p in self.unit.views}
         sizes = {name: a.size for name, a in self.handles.items() if a.ndim == 1 and a.fixed is not None}
         small = self.unit.small if sizes else {}
         even = (name for name in self.unit.neighbours if self.handles[name].even)

@@ -6,10 +6,57 @@ from typing import Any
 
 import numpy as np
 
+from parki.engine import forks
 from parki.engine.errors import LaunchError
 from parki.engine.run import spaces
 from parki.engine.run.spaces import Space
 from parki.engine.steps.handles import BOUND, LINE, Handle
+
+ROOM = 1 << 27  # bytes that a process keeps for the next lists, at most
+LARGE = 1 << 20  # bytes of a block that is kept, at least: the C library keeps smaller ones
+#: Bytes of a block that is made and freed once: glibc then keeps freed arrays up to this size, 32 MiB at most, so that
+#: the small arrays of plans do not return to the system one by one.
+FREED = 31 << 20
+
+
+class _Idle:
+    """Blocks of memory that no list uses: the system would clear their pages anew, which takes as long as a sum."""
+
+    def __init__(self) -> None:
+        self._blocks: list[np.ndarray] = []
+        self._lock = forks.lock()
+        np.empty(FREED, np.uint8)
+
+    def take(self, size: int) -> np.ndarray:
+        """Return the smallest block of at least `size` bytes that is at most a quarter larger, or a new one."""
+        with self._lock:
+            fitting = [block for block in reversed(self._blocks) if size <= block.nbytes <= 1.25 * size]
+            block = min(fitting, key=len, default=None)
+            if block is not None:
+                self._blocks = [a for a in self._blocks if a is not block]
+        return np.empty(size, np.uint8) if block is None else block
+
+    def keep(self, block: np.ndarray) -> None:
+        """Keep a block for the next list, unless it is too large; the oldest ones are dropped for room."""
+        if block.nbytes > ROOM:
+            return
+        with self._lock:
+            blocks = [*self._blocks, block]
+            while sum(a.nbytes for a in blocks) > ROOM:
+                del blocks[0]
+            self._blocks = blocks
+
+
+class _Lent:
+    """Owner of the bytes of arrays: the last array that is left gives the block back."""
+
+    idle = _Idle()
+
+    def __init__(self, block: np.ndarray, size: int) -> None:
+        self._block, self.__array_interface__ = block, block.__array_interface__ | {"shape": (size,)}
+
+    def __del__(self) -> None:
+        self.idle.keep(self._block)
 
 
 class Memory:
@@ -33,8 +80,7 @@ class Memory:
     def allocate(self, handles: Iterable[Handle]) -> None:
         """Make the arrays of whole handles, except arguments, results and scratch.
 
-        One block holds all arrays that need not be zero: the next list gets memory that is freed as a whole, while the
-        system would take back many pieces and clear their pages anew.
+        One block holds all arrays that need not be zero; on hosts it goes to the next list of about this size.
         """
         scratch = []
         for handle in handles:
@@ -67,7 +113,10 @@ class Memory:
 
     def _bytes(self, size: int, zero: bool) -> Any:
         """Return bytes whose first one begins a cache line."""
-        block = (self.xp.zeros if zero else self.xp.empty)(size + LINE, np.uint8)
+        if zero or self.xp is not np or size < LARGE:
+            block = (self.xp.zeros if zero else self.xp.empty)(size + LINE, np.uint8)
+        else:
+            block = np.asarray(_Lent(_Lent.idle.take(size + LINE), size + LINE))
         offset = -(block.ctypes.data if self.xp is np else block.data.ptr) % LINE
         return block[offset : offset + size]
 

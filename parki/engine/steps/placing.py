@@ -49,8 +49,9 @@ class Launch:
         policy = RangePolicy if step.unit.ir.policy == "range" else TeamPolicy
         self._policy = policy(space, step.items, *shape)
         self.bound = {name: a for name, a in step.handles.items() if a.whole.role in BOUND}
-        self._numbers = {name: a for name, a in step.args.items() if isinstance(a, Number)}
-        self._index = {name: a.name for name, a in step.args.items() if isinstance(a, Index)}
+        numbers = [(name, a) for name, a in step.args.items() if name not in step.handles]
+        self._numbers = {name: a for name, a in numbers if isinstance(a, Number)}
+        self._index = {name: a.name for name, a in numbers if isinstance(a, Index)}
         self._ready: dict[tuple[str, ...], Prepared] = {}
         self._changes = bool(self.bound or self._numbers or self._index)
         if not self.bound:
@@ -60,12 +61,12 @@ class Launch:
         key = tuple(layout(a) for a in arrays.values())
         if key not in self._ready:
             args: dict[str, Any] = {}
-            layouts = self.step.layouts
+            layouts = self.step.layouts if self._policy.space.kind != "host" else {}
             for name, a in self.step.args.items():
                 match a:
                     case Handle():
                         args[name] = arrays[name] if name in arrays else self._memory.of(a, self._worker)
-                        kind = layouts[name]
+                        kind = layouts.get(name)
                         if kind == VALUE:
                             args[name] = Fixed(args[name], a.fixed)
                         elif kind == ALIGNED:
@@ -235,9 +236,12 @@ class Placed:
     def _action(self, step: Step | Call | Blocks) -> "_Action":
         if isinstance(step, Blocks):
             return _Action("", step.lane, True, None, _Pieces(self, step))
-        handles = list(step.handles.values()) if isinstance(step, Step) else step.handles
-        capturable = not any(a.whole.role in BOUND for a in handles) and (isinstance(step, Step) or step.capturable)
-        return _Action(step.phase, step.lane, capturable, self.made(step, 0, self.space), None)
+        action = self.made(step, 0, self.space)
+        if isinstance(action, Launch):
+            capturable = not action.bound
+        else:
+            capturable = step.capturable and not any(a.whole.role in BOUND for a in step.handles)
+        return _Action(step.phase, step.lane, capturable, action, None)
 
     def made(self, step: Step | Call, worker: int, space: Space) -> Launch | Called:
         """Return a step or call that a worker can run in its space."""

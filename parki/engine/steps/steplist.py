@@ -1,6 +1,7 @@
 """A list of steps as data: its arrays, the workunits to compile, and the bytes that it takes."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 
 from parki.engine.run.ahead import Wanted
 from parki.engine.run.spaces import Space
@@ -42,7 +43,7 @@ class StepList:
         """Steps and calls, those of blocks once."""
         return [leaf for step in (*self.first, *self.steps) for leaf in leaves(step)]
 
-    @property
+    @cached_property
     def handles(self) -> list[Handle]:
         """Whole arrays of all steps."""
         handles: dict[int, Handle] = {}

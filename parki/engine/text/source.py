@@ -92,7 +92,12 @@ class KernelLocation:
 
 def package_place(module: str) -> KernelLocation:
     """Return the place of a file of the package, named as in ``pair/laplace``."""
-    path = kernels_root().joinpath(*f"{module}.py".split("/"))
+    return _place(kernels_root(), module)
+
+
+@functools.lru_cache(maxsize=256)
+def _place(root: Traversable, module: str) -> KernelLocation:
+    path = root.joinpath(*f"{module}.py".split("/"))
     return KernelLocation(str(path), f"{config.KERNELS_FOLDER}{module}.py", path)
 
 

@@ -45,6 +45,9 @@ class L0:
     slots: tuple[tuple[str, str], ...]
     sources: tuple[str, ...]
 
+    def __hash__(self) -> int:
+        return hash(self.filename)
+
 
 _cache: OrderedDict[tuple, tuple[dict[KernelLocation, tuple], L0]] = OrderedDict()
 _lock = forks.lock()
