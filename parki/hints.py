@@ -4,6 +4,7 @@
 SHORT = (
     (1e-9, "short_rsqrt", 1.5e-13),
     (1e-8, "shorter_rsqrt", 1.5e-10),
+    (1.5e-7, "brief_rsqrt", 5.7e-9),
     (5e-6, "shortest_rsqrt", 2.1e-7),
     (1e-9, "short_exp", 2.6e-12),
     (1e-8, "shorter_exp", 1.6e-9),

@@ -40,6 +40,7 @@ HINTS = {
     "bounded_rsqrt": ("-DPK_RSQRT_BOUNDED",),
     "short_rsqrt": ("-DPK_RSQRT_SHORT",),
     "shorter_rsqrt": ("-DPK_RSQRT_SHORTER",),
+    "brief_rsqrt": ("-DPK_RSQRT_BRIEF",),
     "shortest_rsqrt": ("-DPK_RSQRT_SHORTEST",),
     "rounded_exp": ("-DPK_EXP_ROUNDED",),
     "short_exp": ("-DPK_EXP_SHORT",),
@@ -281,6 +282,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
           0 replaces the root.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
         - ``"shorter_rsqrt"``: likewise 1.5e-10.
+        - ``"brief_rsqrt"``: likewise 5.7e-9.
         - ``"shortest_rsqrt"``: likewise 2.1e-7, also in single precision.
         - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
           rounded: an error of ``|x|/2`` more units in the last place of e^x is allowed.  On GPUs they are at most 708

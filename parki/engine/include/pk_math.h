@@ -24,6 +24,7 @@
 //   PK_RSQRT_BOUNDED   pk_rsqrt_above of numbers above 1e36 may be anything
 //   PK_RSQRT_SHORT     pk_rsqrt of doubles is right to 1.5e-13
 //   PK_RSQRT_SHORTER   to 1.5e-10
+//   PK_RSQRT_BRIEF     to 5.7e-9
 //   PK_RSQRT_SHORTEST  to 2.1e-7, also of floats
 //   PK_EXP_ROUNDED     pk_exp(x) errs by |x|/2 ulp more, as if x were rounded; x is finite, above -1e60 (float: -1e20)
 //   PK_EXP_SHORT       pk_exp of doubles is right to 2.6e-12, where it may be rounded

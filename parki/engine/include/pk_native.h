@@ -153,16 +153,28 @@ PK_GUESS(12, pk_d4, pk_convert<double>(pk_guess(pk_convert<float>(x))))
 #else
 #define PK_BOUNDED false
 #endif
-// Terms of the series in double precision that a guess of 12 bits needs; one of 14 bits needs 3, 2, 2 and 1.
+// Terms of the series in double precision that a guess of 12 bits needs; one of 14 bits needs 3, 2, 2, 1 and 1.
 #if defined(PK_RSQRT_SHORTEST)
 #define PK_RSQRT_TERMS 1
-#elif defined(PK_RSQRT_SHORTER)
+#elif defined(PK_RSQRT_SHORTER) || defined(PK_RSQRT_BRIEF)
 #define PK_RSQRT_TERMS 2
 #elif defined(PK_RSQRT_SHORT)
 #define PK_RSQRT_TERMS 4
 #else
 #define PK_RSQRT_TERMS 5
 #endif
+
+#if defined(PK_RSQRT_BRIEF)
+#define PK_ROOT_IS_BRIEF true
+#else
+#define PK_ROOT_IS_BRIEF false
+#endif
+
+// Return y / 2 of a normal number: integers subtract where nothing waits for the units of products.
+template <class V>
+PK_INLINE V pk_halved(V y) {
+  return pk_bits<V>(pk_as_bits(y) - (pk_as_bits(pk_splat<V>(1.0)) - pk_as_bits(pk_splat<V>(0.5))));
+}
 
 // Return 1/2 + 3/8 e + 5/16 e^2 + ..., that many terms.
 template <int TERMS, class V>
@@ -178,7 +190,11 @@ PK_INLINE V pk_root_series(V e) {
 // Return the root that follows from a guess of 12 bits y and its e.
 template <class V>
 PK_INLINE V pk_from_guess(V y, V e) {
-  return y + (y * e) * pk_root_series<(pk_same<pk_elem<V>, double> || PK_RSQRT_TERMS < 2 ? PK_RSQRT_TERMS : 2)>(e);
+  constexpr int TERMS = pk_same<pk_elem<V>, double> || PK_RSQRT_TERMS < 2 ? PK_RSQRT_TERMS : 2;
+  if constexpr (TERMS == 1)
+    return y + pk_halved(y) * e;
+  else
+    return y + (y * e) * pk_root_series<TERMS>(e);
 }
 #endif
 
@@ -190,14 +206,15 @@ PK_INLINE V pk_rsqrt(V x) {
     const V y = pk_guess(x);
     const V e = T(1) - (x * y) * y;
     if constexpr (pk_guess_bits<V> == 14) {
-      constexpr bool DOUBLE = pk_same<T, double>;
-      constexpr int TERMS = PK_RSQRT_TERMS;
-      // 3/8, or 1/2, is raised to make up for most of the first omitted term, for |e| <= 2^-13.
-      const V series = !DOUBLE || TERMS == 1 ? pk_splat<V>(0.5)
-                       : TERMS < 5           ? T(0.5000000035) + e * T(0.375)
-                                             : T(0.5) + e * (T(0.375000003375) + e * T(0.3125));
+      constexpr int TERMS = !pk_same<T, double> || PK_ROOT_IS_BRIEF ? 1 : PK_RSQRT_TERMS;
+      V r;
+      if constexpr (TERMS == 1)
+        r = y + pk_halved(y) * e;
+      else  // 3/8, or 1/2, is raised to make up for most of the first omitted term, for |e| <= 2^-13
+        r = y + (y * e) * (TERMS < 5 ? T(0.5000000035) + e * T(0.375)
+                                     : T(0.5) + e * (T(0.375000003375) + e * T(0.3125)));
       // e is NaN at 0 and infinity, where the guess is exact: one compare, and the last multiply-add is masked.
-      return PK_FINITE ? y + (y * e) * series : pk_select(e == e, y + (y * e) * series, y);
+      return PK_FINITE ? r : pk_select(e == e, r, y);
     } else {
       const V r = pk_from_guess(y, e);
       if (PK_ORDINARY) return r;
