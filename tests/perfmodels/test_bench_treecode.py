@@ -146,7 +146,7 @@ def test_without_fmm3d(monkeypatch):
 
     monkeypatch.setattr(free.importlib, "import_module", none)
     assert treecode.against_fmm(recording.asked("treecode-free", N), ONE)[0]["absent"] == "pip install fmm3dpy"
-    with pytest.raises(ValueError, match="space: found GpuSim"):
+    with pytest.raises(ValueError, match="space is GpuSim"):
         treecode.against_fmm(recording.asked("treecode-free", N), Space("GpuSim"))
 
 
