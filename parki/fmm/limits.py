@@ -17,6 +17,8 @@ class TeamLimits:
         Bytes of scratch of a team.
     blocks : int
         Blocks of target octets in a work item of translations.
+    spectra : int
+        Bytes of spectra up to which planes of frequencies are processed together.
     tasks : TaskSizes, optional
         Sizes of tasks, for sums that are cut into tasks.
     block : int
@@ -25,12 +27,16 @@ class TeamLimits:
 
     scratch: float
     blocks: int
+    spectra: int
     tasks: TaskSizes | None = None
     block: int = 0
 
 
-HOST = TeamLimits(math.inf, 32)  # no limit of scratch; spectra of 32 blocks stay in a second-level cache
-DEVICE = TeamLimits(40960, 16)  # bytes of scratch that a team has on any device; a thread for each block
+# No limit of scratch; spectra of 32 blocks stay in a second-level cache, and those of all are little new memory, whose
+# first use takes longer than transforms.
+HOST = TeamLimits(math.inf, 32, 32 << 20)
+# Bytes of scratch that a team has on any device; a thread for each block; few launches.
+DEVICE = TeamLimits(40960, 16, 256 << 20)
 
 
 def of(space: Space) -> TeamLimits:

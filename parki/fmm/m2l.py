@@ -20,7 +20,6 @@ from parki.fmm.expansion import table
 from parki.fmm.limits import TeamLimits
 from parki.fmm.staging import Staged, shape
 
-SPECTRA = 256 << 20  # bytes of spectra at one time
 RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
 TEAM = (16, 8)  # team of products on a device: a thread for each block of an item
 TRANSFORM = (8, 8)  # team of a transform on a device
@@ -155,9 +154,7 @@ class OctetValues:
         return self.checks.dtype
 
 
-def steps(
-    phase: str, values: OctetValues, pair_lists: Sequence[PairList], limits: TeamLimits, limit: int = SPECTRA
-) -> list[Step]:  # fmt: skip
+def steps(phase: str, values: OctetValues, pair_lists: Sequence[PairList], limits: TeamLimits) -> list[Step]:
     """Return steps that add to the check values of octets those of the equivalents of other octets.
 
     Parameters
@@ -167,10 +164,8 @@ def steps(
     pair_lists : sequence of PairList
         One list for all levels if the kernel has no length of its own, else one for each level.
     limits : TeamLimits
-        Blocks of target octets in a work item.  If sums are cut into tasks, groups of planes alternate between two
-        rooms of half the size.
-    limit : int
-        Bytes of spectra up to which planes of frequencies are processed together.
+        Blocks of target octets in a work item, and bytes of spectra.  If sums are cut into tasks, groups of planes
+        alternate between two rooms of half the size.
 
     Raises
     ------
@@ -189,7 +184,7 @@ def steps(
             16 * values.dens * _odd(len(sorted_pairs.sources)),
             16 * values.result * _odd(len(sorted_pairs.targets)),
         )
-        bound = limit if limits.tasks is None else limit // 2
+        bound = limits.spectra if limits.tasks is None else limits.spectra // 2
         groups = plane_groups(p, sum(n_values) * real.itemsize, bound) if len(sorted_pairs.pairs) else []
         cuts.append((pairs.table, sorted_pairs, groups))
         bound = max((_frequencies(p, *group)[1] for group in groups), default=0)

@@ -184,7 +184,7 @@ def _translated(structure: FmmStructure, blocks: m2l.PairBlocks, staged: Staged 
     nbytes = (
         16 * (representation.equivalent * sources + representation.check * targets) * expansion.particles.real.itemsize
     )
-    groups = len(m2l.plane_groups(expansion.p, nbytes, m2l.SPECTRA))
+    groups = len(m2l.plane_groups(expansion.p, nbytes, (limits.DEVICE if staged else limits.HOST).spectra))
     n_reads = len(blocks.sources_of_blocks()[0])
     items = count if staged else math.ceil(count / limits.HOST.blocks)
     boxes = nodes.n_children[nodes.octet_parent[blocks.targets]].sum() / (8 * targets)

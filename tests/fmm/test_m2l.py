@@ -1,5 +1,7 @@
 """Translations by transforms against dense matrices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -79,7 +81,7 @@ def dense(values, p, pairs, given, targets):
     return out
 
 
-def translated(values, p, lists, given, space="Serial", real="float64", limit=m2l.SPECTRA, start=0.0):
+def translated(values, p, lists, given, space="Serial", real="float64", limit=None, start=0.0):
     """Return check values by lists of pairs, each with a kernel; rows beyond the components' must not change."""
     ks, m = given.shape[1:3]
     kt = values(np.ones((1, 3))).shape[1]
@@ -89,7 +91,8 @@ def translated(values, p, lists, given, space="Serial", real="float64", limit=m2
     of = [m2l.PairList(constant("table", spectra.table(f, p).astype(real)), *pairs) for f, pairs in lists]
     here = spaces.get(space)
     octets = m2l.OctetValues(p, ks, kt, constant("equivalents", equivalents), checks)
-    placed = Steps(m2l.steps("m2l", octets, of, limits.of(here), limit)).place(here)
+    room = limits.of(here) if limit is None else replace(limits.of(here), spectra=limit)
+    placed = Steps(m2l.steps("m2l", octets, of, room)).place(here)
     placed[checks][...] = start
     placed.run()
     made = placed[checks]
