@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki import arrays
+from parki.arguments import Arguments
+from parki.engine import Space
+from parki.method import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +88,43 @@ class Lengths:
 def _on_host(given: Any) -> Any:
     """Return a CuPy array as one of NumPy, others as they are."""
     return arrays.to_host(given) if hasattr(given, "get") else given
+
+
+@dataclass(frozen=True, eq=False)
+class OfLengths:
+    """Method for particles of several lengths over one of the largest, which answers all questions not answered here.
+
+    Attributes
+    ----------
+    method : Method
+    lengths : Lengths
+    """
+
+    method: Any
+    lengths: Any
+
+    excludes = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "method" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.method, name)
+
+    def in_space(self, space: Space) -> Self:
+        """Return the method in a space."""
+        return replace(self, method=self.method.in_space(space))
+
+    def problem(self, targets: Any, sources: Any) -> Any:
+        """Check a caller's points, and the number of their lengths."""
+        return self._checked(self.method.problem(targets, sources))
+
+    def _checked(self, problem: Problem) -> Any:
+        self.lengths.check(problem.n_targets, problem.n_sources, problem.same)
+        return problem
+
+    def moved(
+        self, arguments: Arguments, old: Any, full: Callable[[], Any], points: tuple[Any, Any], box: Any
+    ) -> tuple[Self, Any]:
+        """Check points that a plan moves to, as many as there are lengths."""
+        method, problem = self.method.moved(arguments, old, full, points, box)
+        return self if method is self.method else replace(self, method=method), self._checked(problem)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from parki import all_pairs, arrays, own_terms, scaling
-from parki.arguments import Arguments, Density
+from parki.arguments import Density
 from parki.arrays import Array, module_of
-from parki.engine import Space, spaces
+from parki.engine import spaces
 from parki.freespace import FreeMethod, FreeProblem
+from parki.lengths import OfLengths
 from parki.method import Structure, Sum
 from parki.pairs import Pair
 from parki.prediction import Prediction
@@ -97,44 +98,11 @@ class SoftenedSum:
 
 
 @dataclass(frozen=True, eq=False)
-class Softened:
-    """Softened charges of several lengths; questions that have no answer here go to the method of the largest length.
-
-    Attributes
-    ----------
-    method : FreeMethod
-    kinds : Kinds
-    """
+class Softened(OfLengths):
+    """Softened charges of several lengths, over a method for the largest one."""
 
     method: FreeMethod
-    kinds: Kinds
-
-    excludes = False
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "method" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.method, name)
-
-    def in_space(self, space: Space) -> Self:
-        """Return the method in a space."""
-        return replace(self, method=self.method.in_space(space))
-
-    # Points -----------------------------------------------------------------------------------------------------------
-    def problem(self, targets: Any, sources: Any) -> FreeProblem:
-        """Check a caller's points, and the number of their lengths."""
-        return self._checked(self.method.problem(targets, sources))
-
-    def _checked(self, problem: FreeProblem) -> FreeProblem:
-        self.kinds.check(problem.n_targets, problem.n_sources, problem.same)
-        return problem
-
-    def moved(
-        self, arguments: Arguments, old: FreeProblem, full: Callable[[], FreeProblem], points: tuple[Any, Any], box: Any
-    ) -> tuple[Self, FreeProblem]:
-        """Check points that a plan moves to, as many as there are lengths."""
-        method, problem = self.method.moved(arguments, old, full, points, box)
-        return replace(self, method=method), self._checked(problem)
+    lengths: Kinds
 
     def kept(self, old: FreeProblem, new: FreeProblem, parameters: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return the parameters of moved points, None to have new ones chosen."""
@@ -161,7 +129,7 @@ class Softened:
         """Choose parameters of each part."""
         if problem.empty:
             return (self.method.choose(problem),)
-        parts = (self._part(problem, part) for part in self.kinds.parts)
+        parts = (self._part(problem, part) for part in self.lengths.parts)
         return tuple(method.choose(part) for method, part in parts)
 
     def arrange(
@@ -169,7 +137,7 @@ class Softened:
     ) -> tuple[tuple[Any, ...], SoftenedStructure]:
         """Arrange the points of each part."""
         refined_parameters, parts, pairs = [], [], {}
-        for part, part_parameters in zip(self.kinds.parts, parameters, strict=True):
+        for part, part_parameters in zip(self.lengths.parts, parameters, strict=True):
             method, part_problem = self._part(problem, part)
             refined, structure = method.arrange(part_problem, part_parameters, times)
             refined_parameters.append(refined)
@@ -191,21 +159,21 @@ class Softened:
             method.place(part_problem, part_parameters, part, rhs, times)
             for (method, part_problem, part), part_parameters in zip(structure.parts, parameters, strict=True)
         ]
-        indices = [(xp.asarray(part.targets), xp.asarray(part.sources)) for part in self.kinds.parts]
+        indices = [(xp.asarray(part.targets), xp.asarray(part.sources)) for part in self.lengths.parts]
         return SoftenedSum(sums, indices)
 
     # Queries ----------------------------------------------------------------------------------------------------------
     def own_terms(self, problem: FreeProblem) -> np.ndarray | None:
         """Return the fields (result, 1, N) of particles at themselves that sums leave out; None for none."""
-        if self.method.own_terms(problem) is None or not len(self.kinds.values):
+        if self.method.own_terms(problem) is None or not len(self.lengths.values):
             return None
-        terms = np.concatenate([own_terms.of(self._kernel(length)) for length in self.kinds.values.tolist()], axis=2)
-        return terms[..., np.searchsorted(self.kinds.values, self.kinds.sources)]
+        terms = np.concatenate([own_terms.of(self._kernel(length)) for length in self.lengths.values.tolist()], axis=2)
+        return terms[..., np.searchsorted(self.lengths.values, self.lengths.sources)]
 
     def transposed(self, problem: FreeProblem, parameters: tuple[Any, ...], kernel: str) -> tuple[Self, Any, None]:
         """Return the method and problem of the sum from the sources to the targets."""
         method, problem, _ = self.method.transposed(problem, parameters[0], kernel)
-        return replace(self, method=method, kinds=self.kinds.turned()), problem, None
+        return replace(self, method=method, lengths=self.lengths.turned()), problem, None
 
     def with_gradient(self, problem: FreeProblem, stress: bool) -> tuple[Self, FreeProblem]:
         """Return the method and problem of the same sum with its gradient."""
@@ -222,7 +190,7 @@ class Softened:
         )
         index, values = arrays.to_host(chosen), arrays.to_host(density.values).astype(np.float64)
         sums = np.zeros((len(values), self.kernel.result, len(index)))
-        for length, places, sources in Kinds(self.kinds.targets[index], self.kinds.sources).parts:
+        for length, places, sources in Kinds(self.lengths.targets[index], self.lengths.sources).parts:
             some = (np.ascontiguousarray(a) for a in (x[:, index[places]], y[:, sources], values[..., sources]))
             sums[..., places] += all_pairs.direct_sums(self._kernel(length), *some, None, self.space)
         return sums
@@ -253,4 +221,4 @@ class Softened:
     def describe(self, problem: FreeProblem, parameters: tuple[Any, ...], prediction: Prediction) -> dict[str, str]:
         """Describe a plan: lines by title, with the parameters of the part with most pairs."""
         lines = self.method.describe(problem, parameters[0], prediction)
-        return {**lines, "epsilon": f"{len(self.kinds.values)} lengths, {len(self.kinds.parts)} sums"}
+        return {**lines, "epsilon": f"{len(self.lengths.values)} lengths, {len(self.lengths.parts)} sums"}

@@ -6,7 +6,6 @@ of its force f and of the doublet b²f/6.  Pairs closer than two of the largest 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,10 +13,11 @@ import numpy as np
 
 from parki import arrays, pairs
 from parki.adjoints import Adjoint, Multiple
-from parki.arguments import Arguments, Density
+from parki.arguments import Density
 from parki.arrays import Array, module_of
-from parki.engine import Space, spaces
+from parki.engine import spaces
 from parki.engine.steps import Placed
+from parki.lengths import OfLengths
 from parki.method import Method, Problem, Structure, Sum
 from parki.pairs import Pair
 from parki.spheres import close, mobility
@@ -84,80 +84,52 @@ class SpheresSum:
 
 
 @dataclass(frozen=True, eq=False)
-class Spheres:
-    """Mobilities of spheres of several radii; questions that have no answer here go to the method of the flow.
+class Spheres(OfLengths):
+    """Mobilities of spheres of several radii, over a method of the pair `FAXEN` or `SIZED` with the largest radius."""
 
-    Attributes
-    ----------
-    flow : Method
-        Method of the pair `FAXEN` or `SIZED`, whose radius is the largest one.
-    radii : Radii
-    """
-
-    flow: Method
-    radii: Radii
-
-    excludes = False
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "flow" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.flow, name)
+    method: Method
+    lengths: Radii
 
     @property
     def kernel(self) -> Pair:
         """Return the pair of spheres that have the largest radius."""
-        return replace(pairs.PAIRS["rpy"], parameters=(self.radii.largest,))
-
-    def in_space(self, space: Space) -> Self:
-        """Return the method in a space."""
-        return replace(self, flow=self.flow.in_space(space))
-
-    # Points -----------------------------------------------------------------------------------------------------------
-    def problem(self, targets: Any, sources: Any) -> Problem:
-        """Check a caller's points, and their radii."""
-        return self._checked(self.flow.problem(targets, sources))
+        return replace(pairs.PAIRS["rpy"], parameters=(self.lengths.largest,))
 
     def _checked(self, problem: Problem) -> Problem:
-        self.radii.check(problem.n_targets, problem.n_sources, problem.same)
-        close.check(self.radii, close.cell_of(problem.cell, problem.power))
+        super()._checked(problem)
+        close.check(self.lengths, close.cell_of(problem.cell, problem.power))
         return problem
-
-    def moved(
-        self, arguments: Arguments, old: Any, full: Callable[[], Any], points: tuple[Any, Any], box: Any
-    ) -> tuple[Self, Problem]:
-        """Check points that a plan moves to, as many as there are radii."""
-        flow, problem = self.flow.moved(arguments, old, full, points, box)
-        return self if flow is self.flow else replace(self, flow=flow), self._checked(problem)
 
     # Sums -------------------------------------------------------------------------------------------------------------
     def arrange(self, problem: Problem, parameters: Any, times: PhaseTimes) -> tuple[Any, SpheresStructure]:
         """Arrange the points of the flow's sum, and list close pairs."""
-        parameters, structure = self.flow.arrange(problem, parameters, times)
+        parameters, structure = self.method.arrange(problem, parameters, times)
         return parameters, SpheresStructure(structure, self._close(problem))
 
     def rearrange(self, problem: Any, parameters: Any, structure: SpheresStructure, times: PhaseTimes) -> None:
         """Move the points of the flow's sum, and list close pairs anew."""
-        self.flow.rearrange(problem, parameters, structure.flow, times)
-        place = self.flow.outer(problem.with_points(*structure.flow.originals()))
+        self.method.rearrange(problem, parameters, structure.flow, times)
+        place = self.method.outer(problem.with_points(*structure.flow.originals()))
         structure.close = structure.close.moved(place, close.cell_of(problem.cell, problem.power))
 
     def _close(self, problem: Problem) -> ClosePairs:
         cell = close.cell_of(problem.cell, problem.power)
-        return ClosePairs.of(self.flow.outer(problem), cell, self.radii, self.radii.largest, problem.dtype, self.space)
+        return ClosePairs.of(
+            self.method.outer(problem), cell, self.lengths, self.lengths.largest, problem.dtype, self.space
+        )
 
     def place(
         self, problem: Problem, parameters: Any, structure: SpheresStructure, rhs: int, times: PhaseTimes
     ) -> SpheresSum:
         """Compile, verify and place the steps of a number of right-hand sides."""
-        flow, is_rows = self.flow.place(problem, parameters, structure.flow, rhs, times), self.options.layout == "nd"
+        flow, is_rows = self.method.place(problem, parameters, structure.flow, rhs, times), self.options.layout == "nd"
         return SpheresSum(flow, structure, self._weights(problem, problem.dtype), is_rows)
 
     def _weights(self, problem: Problem, dtype: Any) -> tuple[Array, Array]:
         """Return a²/6 of targets and sources in the unit of length of the flow's sum, or over that of the largest."""
-        xp, both = spaces.array_module(self.space), (self.radii.targets, self.radii.sources)
-        if self.flow.kernel == replace(SIZED, parameters=self.flow.kernel.parameters):
-            weights = [(values / self.radii.largest) ** 2 for values in both]
+        xp, both = spaces.array_module(self.space), (self.lengths.targets, self.lengths.sources)
+        if self.method.kernel == replace(SIZED, parameters=self.method.kernel.parameters):
+            weights = [(values / self.lengths.largest) ** 2 for values in both]
         else:
             weights = [np.ldexp(values, problem.power) ** 2 / 6 for values in both]
         of_targets, of_sources = (xp.asarray(values.astype(dtype)) for values in weights)
@@ -165,13 +137,13 @@ class Spheres:
 
     def most_rhs(self, parameters: Any, structure: SpheresStructure) -> int:
         """Return the most right-hand sides that pass at once."""
-        return self.flow.most_rhs(parameters, structure.flow)
+        return self.method.most_rhs(parameters, structure.flow)
 
     def retire(
         self, problem: Problem, parameters: Any, structure: SpheresStructure, sums: dict[int, SpheresSum]
     ) -> None:
         """Keep the arrays of the flow's sum for other sums."""
-        self.flow.retire(problem, parameters, structure.flow, {rhs: item._flow for rhs, item in sums.items()})
+        self.method.retire(problem, parameters, structure.flow, {rhs: item._flow for rhs, item in sums.items()})
 
     # Queries ----------------------------------------------------------------------------------------------------------
     def adjoint(self) -> Adjoint:
@@ -180,26 +152,26 @@ class Spheres:
 
     def transposed(self, problem: Problem, parameters: Any, kernel: str) -> tuple[Self, Problem, Any]:
         """Return the method, problem and parameters (or None) of the sum from the sources to the targets."""
-        flow, problem, parameters = self.flow.transposed(problem, parameters, self.flow.kernel.name)
-        return replace(self, flow=flow, radii=self.radii.turned()), problem, parameters
+        flow, problem, parameters = self.method.transposed(problem, parameters, self.method.kernel.name)
+        return replace(self, method=flow, lengths=self.lengths.turned()), problem, parameters
 
     def sampler(self, problem: Problem, parameters: Any) -> None:
         """Return None: Lanczos' method draws random results."""
 
     def predict(self, problem: Problem, parameters: Any, structure: SpheresStructure | None, memory: int) -> Any:
         """Predict the time of a call, without close pairs."""
-        return self.flow.predict(problem, parameters, None if structure is None else structure.flow, memory)
+        return self.method.predict(problem, parameters, None if structure is None else structure.flow, memory)
 
     def schedule(self, item: SpheresSum) -> Any:
         """Return the tasks of the flow's sum, None without."""
-        schedule = getattr(self.flow, "schedule", None)
+        schedule = getattr(self.method, "schedule", None)
         return None if schedule is None else schedule(item._flow)
 
     def reference(self, problem: Problem, parameters: Any, chosen: Array, density: Density) -> np.ndarray:
         """Return the sum at chosen targets, ``(rhs, 3, n)``: in free space over all pairs, else by another sum."""
-        place, index = self.flow.outer(problem), arrays.to_host(chosen)
+        place, index = self.method.outer(problem), arrays.to_host(chosen)
         cell = close.cell_of(problem.cell, problem.power)
-        radii = Radii(self.radii.targets[index], self.radii.sources)
+        radii = Radii(self.lengths.targets[index], self.lengths.sources)
         x, y = (arrays.to_host(a).astype(np.float64) for a in (place.targets, place.sources))
         forces = arrays.to_host(density.values).astype(np.float64)
         if cell is None:
@@ -207,9 +179,9 @@ class Spheres:
         weights = self._weights(problem, np.float64)
         values = density.values.astype(np.float64)
         flow_density = density._replace(values=module_of(values).concatenate([values, values * weights[1]], axis=1))
-        flow = self.flow.reference(problem, parameters, chosen, flow_density)
+        flow = self.method.reference(problem, parameters, chosen, flow_density)
         sums = flow[:, :3] + arrays.to_host(weights[0])[index] * flow[:, 3:]
-        xp, largest = spaces.array_module(self.space), self.radii.largest
+        xp, largest = spaces.array_module(self.space), self.lengths.largest
         some = place._replace(targets=xp.asarray(x[:, index]), sources=xp.asarray(y))
         close_pairs = ClosePairs.of(some, cell, radii, largest, np.float64, self.space)
         total = xp.asarray(sums)
