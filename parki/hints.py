@@ -10,7 +10,7 @@ SHORT = (
     (1e-8, "shorter_exp", 1.6e-9),
     (3e-6, "shortest_exp", 5.5e-7),
 )
-#: Error of a sum that has own terms, which are then taken off and may be most of the sum.
+#: Error of a sum that has own terms, where they are taken off and may be most of the sum.
 OWN_TERMS = 1e-9
 #: Error of roots and exponentials, at most, in formulas that are not parki's: they may be differences of these.
 CAREFUL = 1e-12

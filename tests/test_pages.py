@@ -30,7 +30,7 @@ def blocks_of(text):
 def same(printed, shown):
     """Return whether texts are equal, with numbers equal up to a few digits."""
     numbers = [np.array([float(n) for n in NUMBER.findall(text)]) for text in (printed, shown)]
-    words = [NUMBER.sub("#", text).split() for text in (printed, shown)]
+    words = [NUMBER.sub("#", text).replace(" ]", "]").split() for text in (printed, shown)]  # NumPy pads numbers
     if words[0] != words[1]:
         return False
     scale = np.abs(numbers[1]).max(initial=0.0)

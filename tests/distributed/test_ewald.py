@@ -178,7 +178,8 @@ def test_any_distribution(where):
 
 
 def test_crystals_and_points_in_one_place():
-    case = Case("laplace", n=512, options={"rc": 0.31})  # no two points are exactly rc apart
+    # No two points are exactly rc apart; roots with fewer digits would change with the rounding of images.
+    case = Case("laplace", n=512, options={"rc": 0.31, "tolerance": 1e-9})
     # A little off rows of the grid: exactly on a row, rounding would choose between two windows.
     grid = np.array(np.meshgrid(*[np.arange(8) / 8 + 1e-3] * 3)).reshape(3, -1)
     case.targets = case.sources = grid * np.array(BOX)[:, None]

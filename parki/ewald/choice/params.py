@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parki.ewald.kernel import Kernel
+from parki.hints import OWN_TERMS
 
 #: Best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}
@@ -79,8 +80,16 @@ class Parameters:
 
     @property
     def pair_error(self) -> float:
-        """Return the relative error for which roots of near pairs have enough digits."""
+        """Return the relative error that near pairs may have."""
         return self.tolerance if self.near_error is None else self.near_error
+
+    @property
+    def root_error(self) -> float:
+        """Return the relative error of a sum for which roots of near pairs have enough digits.
+
+        Fields of narrow blobs at themselves are nearly the whole sum, and callers take them off.
+        """
+        return min(self.pair_error, OWN_TERMS) if "epsilon" in self.kernel.names else self.pair_error
 
     @property
     def itemsizes(self) -> tuple[int, int]:

@@ -35,7 +35,7 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
     """Return the near-field workunit for some parameters and `rhs` right-hand sides; `skew` for a triclinic box."""
     pair = {"pair": p.kernel.pair, **dict(p.kernel.slots), "SCREENED": True}
     pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
-    hints, slots = (*p.kernel.hints, *short(p.pair_error, p.kernel.ours)), {}
+    hints, slots = (*p.kernel.hints, *short(p.root_error, p.kernel.ours)), {}
     if _is_ordinary(p):
         hints = (*hints, "ordinary_rsqrt")
     if v.p2p == "LIST":

@@ -69,7 +69,7 @@ def verify(
     small = scaled(p)
     near, far = compiled(small, space, v, rhs)
     rounding, far_rounding = (1e4 * float(np.finfo(name).eps) for name in (p.dtype, p.far))
-    rounding += ROOTS * hints.rounding(p.pair_error)
+    rounding += ROOTS * hints.rounding(p.root_error)
     slack = CUBIC_SLACK if p.kernel.cubic else SLACK
     for part, field, exact, bound in (
         ("near field", near, reference_near(small, rhs), rounding),
