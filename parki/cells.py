@@ -3,6 +3,7 @@
 On hosts the sort is a counting sort in chunks, on GPUs the array module's own.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,6 +73,29 @@ class CellGrid:
     def cuts(self) -> int:
         """Pieces that a column is cut into along z."""
         return max(1, round(self.shape[2] / TILE[2]))
+
+    def coloured(self, counts: Sequence[int]) -> tuple[NDArray[np.int32], list[int]]:
+        """Return boxes of cells in eight colours, so many along each axis, the largest of a colour first.
+
+        Two different boxes of one colour are a whole box apart in some direction, across the faces of a periodic box
+        if the counts are even.
+
+        Returns
+        -------
+        boxes : array (B, 6) of int32
+            First cell and end along x, y, z.
+        starts : list of int
+            First box of each colour, and the number of boxes.
+        """
+        edges = [[n * i // count for i in range(count + 1)] for n, count in zip(self.shape, counts, strict=True)]
+        boxes: dict[tuple[int, ...], list[list[int]]] = {colour: [] for colour in itertools.product((0, 1), repeat=3)}
+        for index in itertools.product(*map(range, counts)):
+            box = [x for e, i in zip(edges, index, strict=True) for x in (e[i], e[i + 1])]
+            boxes[tuple(i % 2 for i in index)].append(box)
+        for group in boxes.values():  # threads that share a colour end together
+            group.sort(key=lambda b: -(b[1] - b[0]) * (b[3] - b[2]) * (b[5] - b[4]))
+        starts = np.cumsum([0, *(len(group) for group in boxes.values())])
+        return np.array([box for group in boxes.values() for box in group], np.int32), [int(n) for n in starts]
 
     def most_runs(self, n: int, size: int) -> int:
         """Return the most runs of `size` neighbours that there can be of `n` points, wherever they are."""

@@ -14,7 +14,7 @@ from parki.arguments import TARGETS, ArgumentNames, Arguments, Density
 from parki.arrays import Array
 from parki.engine import Space, spaces
 from parki.ewald import checks, estimate, idle, kernels, moving, predict, reference
-from parki.ewald.choice import choose, params, tuning, variants
+from parki.ewald.choice import choose, params, tuning
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.tuning import Bench, Tuned
@@ -25,7 +25,7 @@ from parki.ewald.kernels import KERNELS
 from parki.ewald.options import EwaldOptions, quiet
 from parki.ewald.problem import EwaldProblem, question
 from parki.ewald.report import Params, WallTime, describe
-from parki.ewald.stages import work
+from parki.ewald.stages import half_lists, work
 from parki.ewald.stages.points import Points
 from parki.ewald.stages.sums import Stages, SumSteps
 from parki.ewald.stages.verify import verify
@@ -201,12 +201,14 @@ class Ewald(Energies):
         sum_question = question(self.kernel, options, space, problem)
         parameters = choose.parameters(sum_question)
         estimate.require(sum_question, parameters, options)
-        selection = variants.choose(space, problem.dtype.name, options, parameters, problem.n_targets)
+        selection = self.selection(problem, sum_question, parameters, options)
         choice = self.choice(problem, sum_question, parameters, selection)
         if not (options.tune and problem.n_targets and problem.n_sources):
             return choice
         result = tuning.tune(self.bench(problem, sum_question))
-        return replace(choice, parameters=result.choice.parameters, variants=result.choice.variants, tuned=result)
+        best = result.choice.parameters
+        selection = half_lists.chosen(result.choice.variants, best, sum_question, problem.same, space)
+        return replace(choice, parameters=best, variants=selection, tuned=result)
 
     def choice(
         self, problem: EwaldProblem, sum_question: Question, parameters: Parameters, selection: Variants
@@ -220,7 +222,7 @@ class Ewald(Energies):
         """Return the bench that measures this sum with other parameters."""
 
         def make(options: EwaldOptions, parameters: Parameters) -> Plan[Any]:
-            selection = variants.choose(self.space, problem.dtype.name, options, parameters, problem.n_targets)
+            selection = self.selection(problem, sum_question, parameters, options)
             method = replace(self, options=options, served=True)
             return Plan(method, problem, self.choice(problem, sum_question, parameters, selection))
 

@@ -10,9 +10,9 @@ from parki import engine
 from tests.catalogue import PAIRS
 from tests.engine import kernel_cases_energies as energies
 from tests.engine import kernel_cases_fmm as fmm
+from tests.engine import kernel_cases_near as near
 
 DTYPES = {"double": np.float64, "float": np.float32}
-STRENGTHS, COMPONENTS, FAR_PARTS = ({pair: numbers[k] for pair, numbers in PAIRS.items()} for k in range(3))
 TAPS = (4, 5, 9, 18)  # numbers of taps: even, odd, more than the lanes of a double, more than those of a float
 
 
@@ -80,6 +80,8 @@ class Maker:
         for nb in (1, 9):
             args = {"x": x, "strength": self.normal(nb, n), "order": order, "out": self.zeros(n, 3 + nb)}
             yield "gather_sources", {"NB": nb}, n, args
+            given = {"strength": args["strength"], "order": args["order"], "out": self.zeros(nb, n)}
+            yield "gather_strengths", {"NB": nb}, n, given
         batch = np.array([[0, 1], [1, 9], [9, 21]], np.int32)
         yield "batch_bounds", {}, 3, {"x": x, "batch": batch, "bound": self.zeros(3, 6)}
         args = {"a": self.normal(3, n), "b": self.normal(3, n), "order": order, "out": self.zeros(3, n)}
@@ -115,38 +117,6 @@ class Maker:
         both = {"a": rows, "b": self.normal(6, n), "order": order, "out": self.zeros(6, n), "rows": 6}
         yield "scatter_both", {}, n, both
         yield "scatter_columns", {}, n, {"a": self.normal(n, 6), "order": order, "out": self.zeros(6, n), "rows": 6}
-
-    # Pair sums -------------------------------------------------------------------------------------------------------
-    def direct(self):
-        nt, ns = 21, 6
-        for pair, width in STRENGTHS.items():
-            xt, src = self.normal(3, nt), self.normal(ns, 3 + width)
-            xt[:, 2] = src[3, :3]
-            args = {"xt": xt, "src": src, "u": self.zeros(COMPONENTS[pair], nt), "nt": nt, "ns": ns, "chunk": 11}
-            yield "direct_sum", {"pair": f"pair/{pair}"}, 2, {**args, "tiny": 0.0}
-
-    def p2p(self):
-        n, nt, shape = 14, 11, (2, 2, 3)
-        many = {"RHS": 3}
-        for pair, changes in (*((pair, {}) for pair in STRENGTHS), ("stokeslet", many), ("laplace", {"SKEW": True})):
-            rhs = changes.get("RHS", 1)
-            src, begin = self.binned(n, shape, 3 + rhs * STRENGTHS[pair])
-            xt = self.uniform(3, nt)
-            xt[:, 4] = src[5, :3]
-            batch = np.array([[0, 3], [3, 11]], np.int32)
-            bound = np.array([[*xt[:, a:b].min(axis=1), *xt[:, a:b].max(axis=1)] for a, b in batch], self.dtype)
-            coef = 0.1 * self.normal(4 * FAR_PARTS[pair])
-            args = {"xt": xt, "src": src, "u": self.zeros(rhs * COMPONENTS[pair], nt), "batch": batch, "bound": bound}
-            lattice = (1.0, 1.0, 1.0, 0.3, -0.4, 0.2, *(1.0 / m for m in shape), 0.45)
-            args |= {"cells": np.array([*shape, 3], np.int32), "lattice": np.array(lattice, self.dtype)}
-            args |= {"cell_begin": begin, "coef": coef, "tiny": 0.0}
-            slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4, **changes}
-            at = {"xs": np.ascontiguousarray(src[:, :3].T)}
-            yield "p2p_list", slots | {"RUNS": 5, "CAP": 9, "PIECE": 4}, 2, args | at
-            yield "p2p_list_2d", slots | {"RUNS": 5, "CAP": 8, "TESTS": 8, "TARGETS": 8, "LANES": 4}, 2, args | at
-            for loop in ("gm_1d", "gm_2d", "sm_1d", "sm_2d"):
-                small = {} if loop == "gm_1d" else {"TARGETS": 5, "LANES": 2, "TILE": 3}
-                yield f"p2p_{loop}", slots | small, 2, args
 
     # Grids -----------------------------------------------------------------------------------------------------------
     def window(self, taps, degree=3):
@@ -360,7 +330,7 @@ class Maker:
         source = np.array([[3.5, 0.4, 0.6, 0.5, 0.4, 0.3], [1.5, 5.5, 1.5, 0.5, 0.0, 0.5]])
         place = self.proxy_tables()["nodes"].astype(self.dtype)
         for pair in ("laplace", "stokes_comb"):
-            ns, nu = STRENGTHS[pair], COMPONENTS[pair]
+            ns, nu, _ = PAIRS[pair]
             shared = {"item": item, "box": box, "place": place, "xt": self.uniform(3, 46), "u": self.normal(nu, 46)}
             src = np.concatenate([self.uniform(3, 30), self.normal(ns, 30)]).T.copy()
             span = np.array([[0, 12], [17, 30]], np.int32)
@@ -371,15 +341,15 @@ class Maker:
 
 
 PUBLISHED = ("p2p_sm_2d", "p2g_grid")
-ALONE = ("p2p_list", "p2p_list_2d", "g2p_tile", *PUBLISHED)  # workunits of the only file with their name
-GROUPS = "cells glue direct p2p p2g scattered g2p halo bricks planes convolve trees rows proxy clusters".split()
+ALONE = ("p2p_list", "p2p_list_2d", "p2p_half", "g2p_tile", *PUBLISHED)  # workunits of the only file with their name
+GROUPS = "cells glue p2g scattered g2p halo bricks planes convolve trees rows proxy clusters".split()
 
 
 def cases(real):
     """Return all launches for this dtype, by name."""
     maker, made = Maker(real), {}
     groups = {group: getattr(maker, group)() for group in GROUPS}
-    groups |= {group: function(maker) for group, function in (energies.GROUPS | fmm.GROUPS).items()}
+    groups |= {group: function(maker) for group, function in (energies.GROUPS | fmm.GROUPS | near.GROUPS).items()}
     for group, launches in groups.items():
         for n, (workunit, slots, league, args) in enumerate(launches):
             file = workunit if group == "scattered" or workunit in ALONE else group

@@ -9,7 +9,7 @@ def near_field(p, cells, rows, v, rhs=1, skew=None):
     """Run the near-field step for the points of a list that are targets and sources; return its result."""
     handles = SortedCellHandles("points", cells.n, cells.grid, cells.points.dtype)
     field = near.field(p, handles, handles, constant("rows", rows), v, rhs, skew)
-    placed = Steps([field.step]).place(cells.space, handles.arrays(cells))
+    placed = Steps(field.steps).place(cells.space, handles.arrays(cells))
     placed.run()
     return placed[field.result]
 

@@ -141,6 +141,14 @@ def test_gather_sources(space, real, unit, rng):
     np.testing.assert_array_equal(out, np.concatenate([x, strength[:, order]]).T)
 
 
+def test_gather_strengths(space, real, unit, rng):
+    strength, order = rng.random((3, 77)).astype(real), rng.permutation(77)
+    out = np.empty((3, 77), real)
+    given = {"strength": strength, "order": order.astype(np.int32)}
+    launching.parallel_for(RangePolicy(space, 77), unit("gather_strengths"), **given, out=out)
+    np.testing.assert_array_equal(out, strength[:, order])
+
+
 def test_batch_bounds(space, real, unit, rng):
     x = rng.random((3, 60)).astype(real)
     batch = np.array([[0, 1], [1, 9], [9, 40], [40, 60]], np.int32)
@@ -243,6 +251,17 @@ def test_p2p(name, pair, space, real, unit, rng):
     far = given["coef"].reshape(-1, TERMS)
     exact = formulas.pair_sum(pair, given["xt"], given["src"], far, RC, BOX)
     close(near_field(name, pair, given, space, unit), exact, 30)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_half_lists(pair, space, real, unit, rng):
+    given = problems.half_setting(pair, rng, real)
+    src, far = np.concatenate([given["xs"], given["strength"]]).T, given["coef"].reshape(-1, TERMS)
+    exact = formulas.pair_sum(pair, given["xs"], src, far, problems.HALF_RC, BOX)
+    for first in (0, 1):
+        policy = TeamPolicy(space, 1, 4, 8)
+        launching.parallel_for(policy, unit("p2p_half", list(PAIRS).index(pair)), **given | {"first": first})
+    close(given["u"], exact, 30)
 
 
 def spread(name, setting, space, unit):

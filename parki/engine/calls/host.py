@@ -60,7 +60,7 @@ class HostCall:
         """Set the numbers, and reserve the scratch that they ask for, for every thread."""
         size = requested(self.kernel, scalars)
         if size:
-            self.scratch_bytes = (size + ALIGN * len(self.kernel.scratch_size) + PAGE - 1) // PAGE * PAGE
+            self.scratch_bytes = (size + 2 * ALIGN * len(self.kernel.scratch_size) + PAGE - 1) // PAGE * PAGE
             self.take_scratch(np.empty(self.scratch_bytes * self.threads + ALIGN, np.uint8))
             self._struct.pk_scratch_bytes = self.scratch_bytes
         self._struct.pk_scratch_asked = size

@@ -170,15 +170,18 @@ PK_INLINE void pk_compress(T* p, V v, M m) {
   for (int l = 0; l < L; l++)
     if (pk_lane_on(m, l)) p[n++] = (T)pk_get(v, l);
 }
-// Compress into scratch that ends at `end`.  With PK_OPEN_LISTS values after the last may be overwritten, as far as
-// there is room: AMD's masked stores take six times as long as whole ones.
+// Compress into scratch.  With PK_OPEN_LISTS values after the last may be overwritten: AMD's masked stores take six times
+// as long as whole ones, and scratch has a line of room after its end.
 template <class T, class V, class M>
-PK_INLINE void pk_compress(T* p, V v, M m, [[maybe_unused]] const T* end) {
-#if defined(PK_OPEN_LISTS) && defined(__AVX2__) && !defined(PK_HAS_MASKED)
+PK_INLINE void pk_compress_in_scratch(T* p, V v, M m) {
+#if defined(PK_OPEN_LISTS) && defined(__AVX2__)
   typedef pk_vec<T, pk_lanes<V>> R;
+#ifdef PK_HAS_MASKED
+  if constexpr (sizeof(M) == 64 && pk_compresses<R>)
+    return pk_store(p, pk_native_compress(pk_convert<R>(v), pk_lane_bits(m)), pk_true{});
+#endif
   if constexpr (pk_signs<R> && pk_has_lane_bits<M>)
-    if (__builtin_expect(end - p >= pk_lanes<V>, 1))
-      return pk_store(p, pk_signs_compress(pk_convert<R>(v), pk_lane_bits(m)), pk_true{});
+    return pk_store(p, pk_signs_compress(pk_convert<R>(v), pk_lane_bits(m)), pk_true{});
 #endif
   pk_compress(p, v, m);
 }

@@ -1,12 +1,13 @@
 """Scans that list entries for which a condition holds: hosts store the lanes' values side by side, without a scan.
 
-Such a scan has one condition, with ``if last: found[n + acc] = …`` and ``acc += 1`` under it.
+Such a scan has one condition, with ``if last: found[n + acc] = …`` and ``acc += 1`` under it.  There may be several
+stores, also in loops of known length.
 """
 
 from collections.abc import Iterable
 
 from parki.engine.tree import ir
-from parki.engine.tree.walk import walk
+from parki.engine.tree.walk import const_trip, walk
 
 SIDE_EFFECTS = ir.Store | ir.Atomic | ir.For | ir.While | ir.Return | ir.Single | ir.Range
 
@@ -21,8 +22,9 @@ def is_compaction(s: ir.Range) -> bool:
             *head, branch, total = n.then if len(n.then) > 1 else (None, None)
             if not isinstance(total, ir.Accumulate) or not _is_one(total.value) or not _stores(branch, s):
                 return False
-            effects = _count(s.body, SIDE_EFFECTS) - len(branch.then)
-            return not effects and reads == len(branch.then) and not _mentions(head, s.last)
+            stores = _count(branch.then, ir.Store)
+            effects = _count(s.body, SIDE_EFFECTS) - stores - _count(branch.then, ir.For)
+            return not effects and reads == stores and not _mentions(head, s.last)
     return False
 
 
@@ -37,7 +39,14 @@ def _stores(s: ir.Stmt | None, scan: ir.Range) -> bool:
     """Return whether `s` is ``if last:`` with stores of one element each, at an index with the total as a summand."""
     if not isinstance(s, ir.If) or s.orelse or not (isinstance(s.cond, ir.Name) and s.cond.name == scan.last):
         return False
-    return all(isinstance(n, ir.Store) and _at_total(n, scan.acc) for n in s.then)
+    return all(_is_kept(n, scan.acc) for n in s.then)
+
+
+def _is_kept(s: ir.Stmt, acc: str) -> bool:
+    """Return whether `s` is a store at the total, or a loop of known length over such stores."""
+    if isinstance(s, ir.For):
+        return const_trip(s.start, s.stop, s.step) is not None and all(_is_kept(n, acc) for n in s.body)
+    return isinstance(s, ir.Store) and _at_total(s, acc)
 
 
 def _at_total(s: ir.Store, acc: str) -> bool:

@@ -131,8 +131,8 @@ def lane_range(s: lanes.LaneRange) -> str:
 
 
 def compress(s: lanes.Compress) -> str:
-    """Return the template of a store of values side by side; in scratch with its end, see hint ``"open_lists"``."""
-    return f"pk_compress($view + ($at), $value, $mask{', $view + pk_n0_$view' if s.is_scratch else ''});"
+    """Return the template of a store of values side by side; scratch has room after its end."""
+    return f"pk_compress{'_in_scratch' if s.is_scratch else ''}($view + ($at), $value, $mask);"
 
 
 def compaction(s: lanes.Compaction) -> str:
@@ -153,9 +153,10 @@ def serial_range(s: lanes.SerialRange) -> str:
     return f"{total}{{ {function} for (int32_t pk_i = $begin, pk_e = $end; pk_i < pk_e; pk_i++) {call} }}"
 
 
+# Each piece begins at a cache line, and has a line after its end, which stores of whole vectors may overwrite.
 SCRATCH = """const int64_t pk_n0_$name = $size;
 $ctype* const __restrict__ $name = ($ctype*)(pk_scratch + pk_used);
-pk_used += (pk_n0_$name * (int64_t)sizeof($ctype) + 63) / 64 * 64;
+pk_used += (pk_n0_$name * (int64_t)sizeof($ctype) + 63) / 64 * 64 + 64;
 pk_asked += (pk_n0_$name * (int64_t)sizeof($ctype) + 7) / 8 * 8;
 if (pk_n0_$name < 0 || pk_asked > pk_a.pk_scratch_asked) {
 pk_ok(pk_a.pk_fault_at, -1, 0, pk_n0_$name < 0 ? pk_n0_$name : pk_asked, 0); return; }"""

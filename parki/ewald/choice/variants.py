@@ -50,6 +50,8 @@ class Variants:
         Threads of a team for spreading, and for interpolation.
     scratch : int
         Bytes of scratch that a team may ask for.
+    once : bool
+        Whether LIST meets each pair once, where targets are the sources: by half lists.
     """
 
     p2p: str
@@ -60,6 +62,7 @@ class Variants:
     p2g_threads: int = P2G_THREADS
     g2p_threads: int = G2P_THREADS
     scratch: int = 64 << 10
+    once: bool = False
 
     def tile(self, p: Parameters) -> gather_tiles.Tile | None:
         """Return the tile of interpolation, None if none fits in scratch."""

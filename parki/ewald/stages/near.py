@@ -1,7 +1,8 @@
-"""Near field of an Ewald sum (P2P) as a step."""
+"""Near field of an Ewald sum (P2P) as steps."""
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from parki.hints import short
 LOOPS = {
     "LIST": ("p2p_list", "p2p_list"), "GM-1D": ("p2p", "p2p_gm_1d"), "GM-2D": ("p2p", "p2p_gm_2d"),
     "LIST-2D": ("p2p_list_2d", "p2p_list_2d"), "SM-1D": ("p2p", "p2p_sm_1d"),
-    "SM-2D": ("published/p2p_sm_2d", "p2p_sm_2d"),
+    "SM-2D": ("published/p2p_sm_2d", "p2p_sm_2d"), "HALF": ("p2p_half", "p2p_half"),
 }  # fmt: skip
 #: Lengths, at least and at most, whose squares single precision holds with room for sums and products.
 ORDINARY = (1e-18, 1e18)
@@ -40,6 +41,8 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
         hints = (*hints, "ordinary_rsqrt")
     if v.p2p == "LIST":
         hints, slots = (*hints, "open_lists", JAM.get(len(p.kernel.far), "jam_2")), {"LINEAR": p.kernel.dens}
+    elif v.p2p == "HALF":
+        hints, slots = (*hints, "open_lists"), {"LINEAR": p.kernel.dens, "LANES": v.lanes}
     elif v.p2p == "LIST-2D":
         hints, parts = (*hints, f"lanes_{v.lanes}"), _parts(p, v, rhs)
         slots = {"TARGETS": -(-v.targets // parts), "PARTS": parts, "LANES": v.lanes}
@@ -69,7 +72,7 @@ def _parts(p: Parameters, v: Variants, rhs: int) -> int:
 
 @dataclass(frozen=True)
 class NearField:
-    """Step of the near field.
+    """Steps of the near field.
 
     Attributes
     ----------
@@ -77,12 +80,13 @@ class NearField:
         Component c of C of right-hand side r at the sorted target j is result[r C + c, j]; C is `Kernel.sums`.
     tiny : Number
         Squared distance up to which points coincide: see `points.coincident`.
-    step : Step, or None for zeros
+    steps : tuple of Step
+        None for zeros.
     """
 
     result: Handle
     tiny: Number
-    step: Step | None
+    steps: tuple[Step, ...]
 
 
 def field(
@@ -104,33 +108,34 @@ def field(
     skew : tuple of float, optional
         (t01, t02, t12), if the box repeats by the vectors (l0, t01, t02), (0, l1, t12), (0, 0, l2).
     """
-    box = sources.grid.box
     batch, bound = targets.runs(v.targets)
-    result, tiny = (
-        state("near field", (rhs * p.kernel.sums, targets.n), p.dtype, zero=False),
-        Number("tiny", coincident(p, 0.0)),
-    )
-    tilts = skew or (0.0, 0.0, 0.0)
-    args = {
-        "xt": targets.points,
-        "src": rows,
-        "u": result,
-        "batch": batch,
-        "bound": bound,
-        "cell_begin": sources.begin,
-        "coef": constant("near-field tables", _far_tables(p)),
-        **({"xs": sources.points} if v.p2p.startswith("LIST") else {}),
-        "cells": constant("near-field cells", np.array([*sources.grid.shape, _images(p.rc, box, tilts)], np.int32)),
-        "lattice": constant("near-field lattice", np.array([*box, *tilts, *sources.grid.widths, p.rc], p.dtype)),
-        "tiny": tiny,
-    }
+    result = state("near field", (rhs * p.kernel.sums, targets.n), p.dtype, zero=False)
+    shared = arguments(p, sources, skew)
+    args = {"xt": targets.points, "src": rows, "u": result, "batch": batch, "bound": bound} | shared
+    if v.p2p.startswith("LIST"):
+        args["xs"] = sources.points
     parts = _parts(p, v, rhs)
     rows = -(-v.targets // parts)
     if v.p2p == "LIST-2D":
         rows = min(rows, ROWS * max(1, MOST_LANES // v.lanes))
     shape = (rows, v.lanes if v.p2p.endswith("2D") else 1)
     unit = near_kernel(p, v, rhs, skew is not None)
-    return NearField(result, tiny, Step("p2p.kernel", unit, parts * len(batch), args, shape, lane="near"))
+    step = Step("p2p.kernel", unit, parts * len(batch), args, shape, lane="near")
+    return NearField(result, shared["tiny"], (step,))
+
+
+def arguments(
+    p: Parameters, sources: SortedCellHandles, skew: tuple[float, float, float] | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """Return the arguments that all loops share: cells, lattice, polynomials of far parts, and ``tiny``."""
+    box, tilts = sources.grid.box, skew or (0.0, 0.0, 0.0)
+    return {
+        "cell_begin": sources.begin,
+        "coef": constant("near-field tables", _far_tables(p)),
+        "cells": constant("near-field cells", np.array([*sources.grid.shape, _images(p.rc, box, tilts)], np.int32)),
+        "lattice": constant("near-field lattice", np.array([*box, *tilts, *sources.grid.widths, p.rc], p.dtype)),
+        "tiny": Number("tiny", coincident(p, 0.0)),
+    }
 
 
 def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, float, float]) -> int:

@@ -38,7 +38,7 @@ class NoiseSteps(SumSteps):
     def _near(self, skew: tuple[float, float, float] | None) -> near.NearField:
         """Return a near field of zeros."""
         result = state("near field", (self.rhs * self.p.kernel.sums, self.points.targets.n), self.p.dtype)
-        return near.NearField(result, Number("tiny", coincident(self.p, 0.0)), None)
+        return near.NearField(result, Number("tiny", coincident(self.p, 0.0)), ())
 
     def _far(self, points: far.FarPoints, library: str | None, with_images: bool, share: Share | None) -> far.FarField:
         """Return the far field of noise."""

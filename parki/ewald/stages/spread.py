@@ -113,18 +113,6 @@ def blocks(shape: Sequence[int], widths: Sequence[float], P: int, components: in
 
 
 def _blocks(p: Parameters, cells: CellGrid) -> tuple[NDArray[np.int32], list[int]]:
-    """Return boxes of cells at least P + 1 grid points wide, by colour: begin and end per axis, and starts of colours.
-
-    Two different blocks of one colour are a whole block apart in some direction.
-    """
+    """Return `CellGrid.coloured` boxes of cells at least P + 1 grid points wide."""
     widths = [width / h for width, h in zip(cells.widths, p.h, strict=True)]
-    counts = blocks(cells.shape, widths, p.P, p.kernel.spread)
-    edges = [[n * i // count for i in range(count + 1)] for n, count in zip(cells.shape, counts, strict=True)]
-    boxes: dict[tuple[int, ...], list[list[int]]] = {colour: [] for colour in itertools.product((0, 1), repeat=3)}
-    for index in itertools.product(*(range(len(e) - 1) for e in edges)):
-        box = [x for e, i in zip(edges, index, strict=True) for x in (e[i], e[i + 1])]
-        boxes[tuple(i % 2 for i in index)].append(box)
-    for group in boxes.values():  # the largest first: threads that share them end together
-        group.sort(key=lambda b: -(b[1] - b[0]) * (b[3] - b[2]) * (b[5] - b[4]))
-    starts = np.cumsum([0, *(len(b) for b in boxes.values())])
-    return np.array([b for group in boxes.values() for b in group], np.int32), [int(s) for s in starts]
+    return cells.coloured(blocks(cells.shape, widths, p.P, p.kernel.spread))

@@ -15,7 +15,7 @@ from parki.ewald.choice.variants import Variants
 from parki.ewald.geometry import Geometry
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import WallTime
-from parki.ewald.stages import far, green, near
+from parki.ewald.stages import far, green, half_lists, near
 from parki.ewald.stages.brick import Share
 from parki.ewald.stages.points import PointHandles, Points
 from parki.scaling import Powers
@@ -104,9 +104,11 @@ class SumSteps:
     # Fields -----------------------------------------------------------------------------------------------------------
     def _near(self, skew: tuple[float, float, float] | None) -> near.NearField:
         """Return the near field."""
-        return near.field(
-            self.p, self.points.targets, self.points.sources, self.rows_of_sources, self.v, self.rhs, skew
-        )
+        targets, sources = self.points.targets, self.points.sources
+        is_half = self.v.once and targets is sources and self.rhs == 1
+        if is_half and half_lists.fit(self.p, self.v, sources.grid):
+            return half_lists.field(self.p, sources, self.strengths[0], self.v)
+        return near.field(self.p, targets, sources, self.rows_of_sources, self.v, self.rhs, skew)
 
     def _far(self, points: far.FarPoints, library: str | None, with_images: bool, share: Share | None) -> far.FarField:
         """Return the far field."""
@@ -114,7 +116,7 @@ class SumSteps:
 
     def _ordered(self, packing: list[Step]) -> list[Step | Call | Blocks]:
         """Return all steps, `packing` sources first."""
-        head, tail = ([self.near.step], []) if self._others is None else self._others.beside(self.near.step)
+        head, tail = (self.near.steps, []) if self._others is None else self._others.beside(*self.near.steps)
         return [*packing, *head, *self.far.steps, *tail, *self._mean(), *self._unpack()]
 
     def _axes(self, components: int, n: int) -> tuple[int, int]:
