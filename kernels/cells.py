@@ -106,14 +106,6 @@ def gather_sources(j: int, x: pk.View2D[real], strength: pk.View2D[real], order:
 
 
 @pk.workunit
-def gather_strengths(j: int, strength: pk.View2D[real], order: pk.View1D[pk.int32], out: pk.View2D[real]):
-    """Set out[:, j] = strength[:, order[j]]."""
-    i: int = order[j]
-    for k in range(NB):
-        out[k][j] = strength[k][i]
-
-
-@pk.workunit
 def batch_bounds(b: int, x: pk.View2D[real], batch: pk.View2D[pk.int32], bound: pk.View2D[real]):
     """Set bound[b] = lowest x, y, z and highest x, y, z of the points batch[b][0] … batch[b][1] - 1."""
     first: int = batch[b][0]

@@ -13,15 +13,12 @@ from parki.arrays import Array
 from parki.engine import Space
 from parki.ewald import kernels, sampling
 from parki.ewald.choice import choose, measured, variants
-from parki.ewald.choice.params import REACH, Parameters
-from parki.ewald.choice.question import Question
-from parki.ewald.choice.variants import Variants
+from parki.ewald.choice.params import REACH
 from parki.ewald.kernel import Kernel
 from parki.ewald.options import EwaldOptions, quiet
 from parki.ewald.problem import EwaldProblem
 from parki.ewald.report import WallTime
 from parki.ewald.sampling import Sampler
-from parki.ewald.stages import half_lists
 from parki.ewald.stages.points import Points
 from parki.ewald.stages.sums import SumSteps
 from parki.ewald.stages.virial import VirialStages
@@ -45,13 +42,6 @@ class Energies:
     def ready(self, steps: SumSteps, choice: Any, rhs: int) -> SumSteps:
         """Compile and verify the workunits of steps; return the steps."""
         raise NotImplementedError
-
-    def selection(
-        self, problem: EwaldProblem, sum_question: Question, p: Parameters, options: EwaldOptions
-    ) -> Variants:  # fmt: skip
-        """Return the variants that suit the space, the options and the points."""
-        selection = variants.choose(self.space, problem.dtype.name, options, p, problem.n_targets)
-        return half_lists.chosen(selection, p, sum_question, problem.same, self.space)
 
     def times(self, problem: EwaldProblem, choice: Any) -> WallTime:
         """Return a record of the times of all phases, set to zero."""

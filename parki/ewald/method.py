@@ -14,7 +14,7 @@ from parki.arguments import TARGETS, ArgumentNames, Arguments, Density
 from parki.arrays import Array
 from parki.engine import Space, spaces
 from parki.ewald import checks, estimate, idle, kernels, moving, predict, reference
-from parki.ewald.choice import choose, params, tuning
+from parki.ewald.choice import choose, params, tuning, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.tuning import Bench, Tuned
@@ -201,7 +201,8 @@ class Ewald(Energies):
         sum_question = question(self.kernel, options, space, problem)
         parameters = choose.parameters(sum_question)
         estimate.require(sum_question, parameters, options)
-        selection = self.selection(problem, sum_question, parameters, options)
+        selection = variants.choose(space, problem.dtype.name, options, parameters, problem.n_targets)
+        selection = half_lists.chosen(selection, parameters, sum_question, problem.same, space)
         choice = self.choice(problem, sum_question, parameters, selection)
         if not (options.tune and problem.n_targets and problem.n_sources):
             return choice
@@ -222,7 +223,8 @@ class Ewald(Energies):
         """Return the bench that measures this sum with other parameters."""
 
         def make(options: EwaldOptions, parameters: Parameters) -> Plan[Any]:
-            selection = self.selection(problem, sum_question, parameters, options)
+            selection = variants.choose(self.space, problem.dtype.name, options, parameters, problem.n_targets)
+            selection = half_lists.chosen(selection, parameters, sum_question, problem.same, self.space)
             method = replace(self, options=options, served=True)
             return Plan(method, problem, self.choice(problem, sum_question, parameters, selection))
 

@@ -80,8 +80,6 @@ class Maker:
         for nb in (1, 9):
             args = {"x": x, "strength": self.normal(nb, n), "order": order, "out": self.zeros(n, 3 + nb)}
             yield "gather_sources", {"NB": nb}, n, args
-            given = {"strength": args["strength"], "order": args["order"], "out": self.zeros(nb, n)}
-            yield "gather_strengths", {"NB": nb}, n, given
         batch = np.array([[0, 1], [1, 9], [9, 21]], np.int32)
         yield "batch_bounds", {}, 3, {"x": x, "batch": batch, "bound": self.zeros(3, 6)}
         args = {"a": self.normal(3, n), "b": self.normal(3, n), "order": order, "out": self.zeros(3, n)}

@@ -10,6 +10,7 @@ from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.interpreter import launching
 from parki.engine.run.spaces import Space
+from tests.catalogue import PAIRS
 from tests.engine import kernel_cases as cases
 
 ULP = 64  # of the largest value: host code contracts a * b + c, and reductions use another order
@@ -95,7 +96,7 @@ def pair_sum(pair, x, src):
 
 
 @pytest.mark.parametrize("real", cases.DTYPES)
-@pytest.mark.parametrize("pair", cases.STRENGTHS)
+@pytest.mark.parametrize("pair", PAIRS)
 def test_direct_sums_are_the_formulas(pair, real, compiled):
     found = [
         (case, launch(case, compiled[name], "Serial")[1]["u"])

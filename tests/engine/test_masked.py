@@ -36,7 +36,7 @@ PK_NOINLINE int check(unsigned pattern) {
     if (into[l] != (pattern >> l & 1 ? (T)(l + 3) : (T)99)) return 2;
   int n = 0;
   pk_compress(side, all, m);
-  pk_compress(ends, all, m, ends + 2 * L);
+  pk_compress_in_scratch(ends, all, m);
   for (int l = 0; l < L; l++)
     if (pattern >> l & 1) {
       if (side[n] != (T)(l + 3) || ends[n] != (T)(l + 3)) return 3;

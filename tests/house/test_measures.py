@@ -43,7 +43,7 @@ TRACES = {
     "treecode pc plan": (7, 4),
     "fmm kifmm plan": (7, 4),
     "fmm chebyshev plan": (10, 6),
-    "ewald laplace once": (38, 24),
+    "ewald laplace once": (39, 24),
     "treecode dual once": (36, 27),
     "treecode pc once": (36, 27),
     "fmm kifmm once": (44, 32),

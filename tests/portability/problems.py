@@ -10,7 +10,7 @@ from tests.catalogue import PAIRS
 
 BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
-P, DEGREE, TERMS, RC, HALF_RC = 6, 4, 4, 0.9, 0.2
+P, DEGREE, TERMS, RC = 6, 4, 4, 0.9
 MULTIPLIERS = {"scalar": (1, 1), "divergence": (3, 1), "stokes": (3, 3), "stokes_comb": (4, 3)}  # components in and out
 WINDOW = {"P": P, "DEGREE": DEGREE}
 P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
@@ -19,7 +19,6 @@ P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid", "p2g_tile")
 TILE = {"TX": 8, "TY": 8, "TZ": 4, "YT": 2, "LINE": 4, "LANES": 8, "ZS": 2, "COLUMNS": 5, "CANDIDATES": 7, "CAP": 4}
 G2P = ("g2p_target", "g2p_base", "g2p_tile")
 NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
-HALF = {"SCREENED": True, "TERMS": TERMS, "LANES": 4, "GROUP": 3, "SIZE": 7, "RUNS": 7, "CAP": 21, "PIECE": 5}
 LISTS = {  # more than one list
     "p2p_list": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5},
     "p2p_list_2d": {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 32, "TESTS": 16, "TARGETS": 13, "LANES": 16},
@@ -33,7 +32,6 @@ SLOTS = {
     "cell_index": [{}],
     "gather_points": [{}],
     "gather_sources": [{"NB": 3}],
-    "gather_strengths": [{"NB": 3}],
     "batch_bounds": [{}],
     "scatter_sum": [{"FAR_SORTED": True}, {"FAR_SORTED": False}],
     "planes_gather": [{}],
@@ -45,7 +43,6 @@ SLOTS = {
     ],
     "direct_sum": [{"pair": f"pair/{name}"} for name in PAIRS],
     **{unit: [LISTS.get(unit, NEAR) | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
-    "p2p_half": [HALF | {"pair": f"pair/{name}", "LINEAR": PAIRS[name][0]} for name in PAIRS],
     **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
     "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16} | taken for taken in TAKEN],
     "g2p_base": [WINDOW | {"NC": 3} | taken for taken in TAKEN],
@@ -131,21 +128,6 @@ def near_setting(pair, rng, real):
         "xt": xt, "src": np.ascontiguousarray(src), "u": np.full((nu, 33), np.nan, real), "batch": batch,
         "cell_begin": begin, "bound": bounds(xt, batch), "coef": rng.standard_normal(nf * TERMS).astype(real),
         "cells": np.array([*CELLS, 3], np.int32), "lattice": np.array([*BOX, 0.0, 0.0, 0.0, *widths, RC], real),
-        "tiny": 0.0,
-    }  # fmt: skip
-
-
-def half_setting(pair, rng, real):
-    """Return arguments of half lists of points: two blocks of cells, and more sources than lists hold."""
-    ns, nu, nf = PAIRS[pair]
-    x, begin = cloud(rng, 200, real)
-    widths = [side / n for n, side in zip(CELLS, BOX, strict=True)]
-    n0, n1, n2 = CELLS
-    return {
-        "xs": x, "strength": rng.standard_normal((ns, 200)).astype(real), "u": np.zeros((nu, 200), real),
-        "block": np.array([[0, 1, 0, n1, 0, n2], [1, n0, 0, n1, 0, n2]], np.int32), "bound": np.empty((2, 6), real),
-        "cell_begin": begin, "coef": rng.standard_normal(nf * TERMS).astype(real),
-        "cells": np.array([*CELLS, 2], np.int32), "lattice": np.array([*BOX, 0.0, 0.0, 0.0, *widths, HALF_RC], real),
         "tiny": 0.0,
     }  # fmt: skip
 

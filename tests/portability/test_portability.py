@@ -75,7 +75,7 @@ def plain(where):
 def test_every_workunit_is_here(where):
     """Check the list: trees, treecodes and steps are in other files, fast multipole methods have tests of their own."""
     elsewhere = "left_out close_pairs own_field virial modes glue bricks trees rows proxy clusters interchange m2l"
-    elsewhere = f"{elsewhere} matrix surfaces translate m2l_block".split()
+    elsewhere = f"{elsewhere} matrix surfaces translate m2l_block p2p_half".split()
     here = {name for name, file in where.items() if file not in elsewhere}
     assert here == {*SLOTS, *PLAIN}
     text = Path(__file__).read_text("utf-8")
@@ -139,14 +139,6 @@ def test_gather_sources(space, real, unit, rng):
     given = {"x": x, "strength": strength, "order": order.astype(np.int32)}
     launching.parallel_for(RangePolicy(space, 77), unit("gather_sources"), **given, out=out)
     np.testing.assert_array_equal(out, np.concatenate([x, strength[:, order]]).T)
-
-
-def test_gather_strengths(space, real, unit, rng):
-    strength, order = rng.random((3, 77)).astype(real), rng.permutation(77)
-    out = np.empty((3, 77), real)
-    given = {"strength": strength, "order": order.astype(np.int32)}
-    launching.parallel_for(RangePolicy(space, 77), unit("gather_strengths"), **given, out=out)
-    np.testing.assert_array_equal(out, strength[:, order])
 
 
 def test_batch_bounds(space, real, unit, rng):
@@ -251,17 +243,6 @@ def test_p2p(name, pair, space, real, unit, rng):
     far = given["coef"].reshape(-1, TERMS)
     exact = formulas.pair_sum(pair, given["xt"], given["src"], far, RC, BOX)
     close(near_field(name, pair, given, space, unit), exact, 30)
-
-
-@pytest.mark.parametrize("pair", PAIRS)
-def test_half_lists(pair, space, real, unit, rng):
-    given = problems.half_setting(pair, rng, real)
-    src, far = np.concatenate([given["xs"], given["strength"]]).T, given["coef"].reshape(-1, TERMS)
-    exact = formulas.pair_sum(pair, given["xs"], src, far, problems.HALF_RC, BOX)
-    for first in (0, 1):
-        policy = TeamPolicy(space, 1, 4, 8)
-        launching.parallel_for(policy, unit("p2p_half", list(PAIRS).index(pair)), **given | {"first": first})
-    close(given["u"], exact, 30)
 
 
 def spread(name, setting, space, unit):

@@ -4,7 +4,6 @@ import itertools
 import math
 from dataclasses import replace
 
-from parki import engine
 from parki.cells import CellGrid, SortedCellHandles
 from parki.engine import Space, workers
 from parki.engine.steps import Handle, Step, constant, glue, state
@@ -65,8 +64,6 @@ def field(p: Parameters, points: SortedCellHandles, strengths: Handle, v: Varian
     boxes, starts = points.grid.coloured(blocks(p, points.grid))
     ordered = state("strengths by cell", strengths.shape, p.dtype, zero=False)
     result = state("near field", (p.kernel.sums, points.n), p.dtype, zero=False)
-    sort = engine.kernel("cells", "gather_strengths", real=p.dtype, NB=len(strengths))
-    given = {"strength": strengths, "order": points.order, "out": ordered}
     shared = near.arguments(p, points)
     args = shared | {
         "xs": points.points,
@@ -76,7 +73,8 @@ def field(p: Parameters, points: SortedCellHandles, strengths: Handle, v: Varian
         "bound": state("boxes of batches", (len(boxes), 6), p.dtype, zero=False),
     }
     unit = near.near_kernel(p, replace(v, p2p="HALF"))
-    steps = [Step("p2p.kernel", sort, points.n, given, lane="near"), *glue.fill("p2p.kernel", result, lane="near")]
+    sorting = glue.gather("p2p.kernel", strengths, points.order, ordered, lane="near")
+    steps = [sorting, *glue.fill("p2p.kernel", result, lane="near")]
     for first, end in itertools.pairwise(starts):
         steps.append(Step("p2p.kernel", unit, end - first, args | {"first": first}, (1, 1), lane="near"))
     return near.NearField(result, shared["tiny"], tuple(steps))
