@@ -8,7 +8,8 @@ the phase by the roofline.  The seconds of a part of a sum are
   mean shares came so close to 9, and to 23 of their 48 parts instead of 33 (`parki bench model` compares both);
 * those of the limits over the shares of them that are reached on a GPU, where no sum was timed.
 
-Where points crowd, the near field has as many more pairs.
+Where points crowd, the near field has as many more pairs.  Half lists are counted as whole ones, and take a share of
+their time.
 
 Parameters are chosen by costs on every machine, on a GPU by costs made of its rates (`Costs.of`): a choice compares
 hundreds of cutoffs and windows, and counting the work of one of them takes 15 ms.
@@ -35,6 +36,7 @@ from parki.prediction import Prediction
 
 #: Phases of each part of a sum.
 PARTS = {"near": ("p2p",), "transform": ("fft", "cnv", "ifft"), "spread": ("p2g",), "gather": ("g2p",)}
+ONCE = 0.73  # time of a near field on a host that meets each pair once, over that of whole lists
 SECTOR = 4  # numbers that memory moves for one number at any place
 
 
@@ -63,10 +65,12 @@ def seconds(
         `Arrangement.crowding` of the points; empty if they are spread evenly.
     """
     if machine.costs is not None:
-        return by_costs(p, n, machine.costs, machine, units, crowding)
-    if 0 in n:
+        parts = by_costs(p, n, machine.costs, machine, units, crowding)
+    elif 0 in n:
         return dict.fromkeys(PARTS, 0.0)
-    return _summed(by_limits(p, v, n, machine, units, crowding))
+    else:
+        parts = _summed(by_limits(p, v, n, machine, units, crowding))
+    return parts | {"near": parts["near"] * (ONCE if v.once else 1.0)}
 
 
 def parts_and_phases(

@@ -7,6 +7,7 @@ import pytest
 
 import parki
 from parki.cells import CellGrid
+from parki.ewald import predict
 from parki.ewald.stages import half_lists
 
 N = 8000
@@ -97,6 +98,11 @@ def test_clustered_points_have_whole_lists(plans, rng):
 )
 def test_other_sums_have_whole_lists(kernel, options, plans, rng):
     plans(kernel, points(rng, "uniform"), once=False, **options)
+
+
+def test_predictions(plans, rng):
+    half, whole = (plan.predict().phases for plan in plans("laplace", points(rng, "uniform")))
+    assert half == whole | {"near": pytest.approx(predict.ONCE * whole["near"])}
 
 
 def test_several_densities(plans, rng):
