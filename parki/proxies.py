@@ -87,6 +87,11 @@ class ProxyKernels:
         pair["hints"] |= {AT_ONCE}
         return engine.kernel("clusters", "ranges", real=self.real, **self._constants, **pair)
 
+    def mutual(self) -> Workunit:
+        """Return the sum over pairs of particles of different leaves, both fields of each."""
+        lanes = max(4, engine.target().vector_bytes // self.real.itemsize)
+        return engine.kernel("mutual", "mutual", real=self.real, LANES=lanes, **self._constants, **self._pair())
+
     def grids(self, m: int) -> Workunit:
         """Return the sum over source clusters of m points per direction."""
         # A row of points is a long block: mixing its instructions would take more registers than there are.

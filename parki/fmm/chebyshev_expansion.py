@@ -71,7 +71,7 @@ def chebyshev_expansion(
     far = [*translations.steps("m2l", boxes.charge, boxes.phi), *boxes.p2l_m2p(lists)]
     far += boxes.downward() if len(lists.v_t) + len(lists.x_t) else []
     values = BoxValues(boxes.charge, (np.arange(tree.nodes.n), None))
-    near = partial(particles.near, tree, boxes.kernels.ranges())
+    near = partial(particles.near, tree, boxes.kernels)
     if tasks is not None:
         steps = [*particles.load("upward"), *boxes.upward(), *far, *particles.apart(near(lists))]
         steps = ChebyshevCuts.of(tree, lists, translations, tasks).steps(steps)

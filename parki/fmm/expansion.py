@@ -1,5 +1,6 @@
 """Expansions on an octree as lists of steps: handles of particles, their order in the tree and back, the near field."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -12,9 +13,11 @@ from parki.arrays import index32
 from parki.engine import Space, Workunit
 from parki.engine.steps import Call, Handle, Placed, Step, Steps, argument, constant, glue, result, state
 from parki.pairs import Pair
-from parki.proxies import THREADS
+from parki.proxies import THREADS, ProxyKernels
 from parki.tasks.scheduled import Scheduled
 from parki.tasks.units import NodeUnits
+from parki.trees import mutual
+from parki.trees.mutual import MutualLists
 from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 
@@ -114,16 +117,42 @@ class Particles:
         meet = self.pair.singular and len(lists.u_t) + len(lists.x_t)
         return all_pairs.coincident(self.real) if meet else 0.0
 
-    def near(self, tree: Octree, ranges: Workunit, lists: OctLists) -> list[Step]:
-        """Return the steps of P2P: list U."""
+    def near(self, tree: Octree, kernels: ProxyKernels, lists: OctLists, minimum: int = 0) -> list[Step]:
+        """Return the steps of P2P: list U.
+
+        Where targets are the sources, leaves meet each other once if there are `minimum` blocks of them, and
+        charges are numbers.
+        """
         if not len(lists.u_t):
             return []
+        tiny = self.coincident(lists)
+        met = mutual.split(tree.nodes, lists, minimum) if minimum and self.is_mutual(tree) else None
+        if met is not None:
+            lists = replace(lists, u_t=met.others[0], u_s=met.others[1])
         items, spans = near(tree.nodes, tree.nodes.sources, lists)
         count, zeros = items[:, 1] - items[:, 0], np.zeros(len(items), np.int32)
         item = np.column_stack([zeros, items[:, 0], count, zeros, items[:, 2], items[:, 3]])
         args = {"box": table("no_box", np.zeros((1, 6))), "place": table("no_place", np.zeros((1, 1)), self.real)}
-        args |= {"src": self.rows, "span": table("near_spans", spans), "tiny": self.coincident(lists)}
-        return teams("near", ranges, item, args | {"xt": self.targets, "u": self.sums})
+        args |= {"src": self.rows, "span": table("near_spans", spans), "tiny": tiny}
+        steps = teams("near", kernels.ranges(), item, args | {"xt": self.targets, "u": self.sums})
+        return steps if met is None else [*steps, *self._mutual(kernels.mutual(), met, tiny)]
+
+    def is_mutual(self, tree: Octree) -> bool:
+        """Return whether targets are the sources, and their charges are numbers, with which pairs of lanes are fast."""
+        is_one_set = tree.targets is tree.sources and part_of(tree) is None
+        return is_one_set and self.pair.dens == 1 and not self.pair.normals and self.pair.ours
+
+    def _mutual(self, unit: Workunit, met: MutualLists, tiny: float) -> list[Step]:
+        """Return the steps of pairs that meet once, by colour."""
+        charge = state("charges of the tree", self.charges.shape, self.real, zero=False)
+        args = {"item": table("mutual_items", met.items), "span": table("mutual_spans", met.ranges), "tiny": tiny}
+        args |= {"block": table("mutual_blocks", met.block), "charge": charge, "src": self.rows}
+        args |= {"xt": self.targets, "u": self.sums}
+        steps = [glue.gather("near", self.charges, self.source_order, charge)]
+        for first, end in itertools.pairwise(met.starts):
+            if first < end:
+                steps.append(Step("near", unit, end - first, args | {"first": first}, shape=(1, 1)))
+        return steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from parki.engine import Space
+from parki.engine import Space, workers
 from parki.tasks.sizes import TaskSizes
 
 
@@ -23,6 +23,8 @@ class TeamLimits:
         Sizes of tasks, for sums that are cut into tasks.
     block : int
         Bytes of scratch to which translations may take the spectra of a block's sources; 0 for none.
+    mutual : int
+        Blocks of leaves, at least, that meet each pair of particles once; 0 where each target meets its sources.
     """
 
     scratch: float
@@ -30,8 +32,10 @@ class TeamLimits:
     spectra: int
     tasks: TaskSizes | None = None
     block: int = 0
+    mutual: int = 0
 
 
+FEWEST_BLOCKS = 48  # that meet pairs once, whatever the number of threads
 # No limit of scratch; spectra of 32 blocks stay in a second-level cache, and those of all are little new memory, whose
 # first use takes longer than transforms.
 HOST = TeamLimits(math.inf, 32, 32 << 20)
@@ -40,5 +44,6 @@ DEVICE = TeamLimits(40960, 16, 256 << 20)
 
 
 def of(space: Space) -> TeamLimits:
-    """Return the limits of a space."""
-    return space.pick(HOST, replace(DEVICE, block=space.scratch))
+    """Return the limits of a space.  Blocks are in eight colours, of which one is summed at a time."""
+    host = replace(HOST, mutual=max(FEWEST_BLOCKS, 16 * workers(space)))
+    return space.pick(host, replace(DEVICE, block=space.scratch))

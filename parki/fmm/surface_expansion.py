@@ -64,10 +64,11 @@ class SurfaceKernels:
         target, true_size = self.representation.target, self.representation.a is None
         return self._unit("fields", target, NP=len(target.parameters), TRUE_SIZE=true_size)
 
-    def ranges(self) -> Workunit:
-        """Return the sum over particles at particles."""
+    @property
+    def near(self) -> ProxyKernels:
+        """Return the workunits between particles."""
         real, pair = np.dtype(self.real), self.representation.pair
-        return ProxyKernels(pair, real, real, 1, short(self.error, pair.ours)).ranges()
+        return ProxyKernels(pair, real, real, 1, short(self.error, pair.ours))
 
     def _unit(self, name: str, pair: Pair, **constants: Any) -> Workunit:
         slots, hints = dict(pair.slots) | constants, (*pair.hints, *short(SOLVED * self.error, pair.ours), AT_ONCE)
@@ -124,7 +125,7 @@ def surface_expansion(
     if any_far(tree, lists) if part is None else part.far and tree.nodes.depth >= TOP_LEVEL:
         boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
         upward, far = boxes.upward(), [*boxes.m2l(lists), *boxes.p2l_m2p(lists), *boxes.downward()]
-    near = partial(particles.near, tree, kernels.ranges())
+    near = partial(particles.near, tree, kernels.near, minimum=limits.mutual if limits.tasks is None else 0)
     if limits.tasks is None:
         steps = ordered(tree, particles, lists, boxes and boxes.values, (upward, far), near)
     else:

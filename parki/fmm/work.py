@@ -102,7 +102,7 @@ def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
     }
     steps["solve"] = box_translations.solves(real)
     return FmmTexts(
-        text(kernels.check_values()), text(kernels.fields()), text(kernels.ranges()),
+        text(kernels.check_values()), text(kernels.fields()), text(kernels.near.ranges()),
         {name: text(unit) for name, unit in steps.items()}, text(m2l.forward(p, representation.equivalent, real)),
         text(m2l.backward(p, representation.check, real)), 3 + pair.strengths, pair.result,
     )  # fmt: skip

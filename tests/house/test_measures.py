@@ -46,7 +46,7 @@ TRACES = {
     "ewald laplace once": (39, 24),
     "treecode dual once": (36, 27),
     "treecode pc once": (36, 27),
-    "fmm kifmm once": (44, 32),
+    "fmm kifmm once": (45, 32),
     "fmm chebyshev once": (38, 28),
     "direct once": (7, 4),
 }
