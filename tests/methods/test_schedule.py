@@ -5,6 +5,7 @@ import pytest
 
 import parki
 from parki.engine.steps import glue
+from parki.fmm import limits
 from parki.fmm.options import UNMODELLED
 from tests.methods.sums import FMM, METHODS, TREECODES, module, once, table
 from tests.tasks import scheduled_sums
@@ -58,6 +59,12 @@ KINDS = {
     "kifmm": {"P2M", "M2M", "M2L", "L2L", "L2P", "FFT", "JOIN", "IFFT"},
     "chebyshev": {"P2M", "M2M", "M2L", "L2L", "L2P", "ENTER", "COMPRESS", "LEAVE"},
 }
+
+
+@pytest.fixture(autouse=True)
+def whole_lists(monkeypatch):
+    """Let leaves of phases meet their sources as those of tasks do, each pair twice."""
+    monkeypatch.setattr(limits, "FEWEST_BLOCKS", 10**9)
 
 
 def made(name, method, rng, **more):
