@@ -117,7 +117,8 @@ class Chebyshev(Fmm):
         eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
         as_tasks = aim.schedule is not None and aim.schedule.as_tasks
         tasks = TaskSizes(spaces.workers(self.space)) if as_tasks else None
-        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, tasks=tasks)
+        more = {"tasks": tasks, "minimum": 0 if as_tasks else limits.of(self.space).mutual}
+        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, **more)
 
 
 KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}

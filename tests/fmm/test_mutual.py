@@ -68,8 +68,10 @@ def test_sums(case, shape, real, plans, rng):
     assert np.all(error <= 100 * np.finfo(real).eps * np.linalg.norm(expected, axis=1))
 
 
-def test_moved_points(plans, rng):
-    once, twice = plans("coulomb", points("cube", rng))
+@pytest.mark.parametrize("method", ["kifmm", "chebyshev"])
+def test_moved_points(method, plans, rng):
+    once, twice = plans("coulomb", points("cube", rng), method=method)
+    assert "mutual" in names(once)
     x, q = points("clusters", rng), rng.standard_normal(N)
     for plan in (once, twice):
         plan.move(x)
@@ -89,7 +91,7 @@ def test_results_do_not_depend_on_threads(plans, rng, monkeypatch):
 
 @pytest.mark.parametrize(
     ("kernel", "options"),
-    [("stokes_sl", {}), ("coulomb", {"method": "chebyshev"}), ("coulomb", {"schedule": "drain"})],
+    [("stokes_sl", {}), ("coulomb", {"schedule": "drain"}), ("coulomb", {"method": "chebyshev", "schedule": "drain"})],
 )
 def test_other_sums_meet_twice(kernel, options, plans, rng):
     once, _ = plans(kernel, points("cube", rng), **options)
