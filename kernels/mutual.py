@@ -2,8 +2,8 @@
 
 An item is (first, end, begin, end): a leaf's particles, and its places in the list of ranges of particles, which follow
 the leaf in the order of the tree.  Both fields of a pair are added: at the leaf's particle, and the opposite one at the
-other.  The leaf and these particles lie within half a side of the team's block, so teams of blocks that are a block
-apart add to different sums, and the order of additions is fixed.
+other.  A team has the items of a meeting of two parts of all particles; meetings of a launch have no part in common, so
+no two teams add to one sum, and the order of additions is fixed.
 
 Lanes are particles of the ranges, and go over GROUP particles of the leaf, whose sums are those over lanes.
 """
@@ -26,18 +26,18 @@ FIELDS = GROUP * NU
 
 @pk.workunit(scratch=[(real, lambda p: WIDTH * GROUP), (real, lambda p: FIELDS * LANES)])
 def mutual(
-    team: pk.TeamMember, block: pk.View1D[pk.int32], item: pk.View2D[pk.int32], span: pk.View2D[pk.int32],
+    team: pk.TeamMember, meeting: pk.View1D[pk.int32], item: pk.View2D[pk.int32], span: pk.View2D[pk.int32],
     xt: pk.View2D[real], charge: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], tiny: real, first: int,
 ):  # fmt: skip
-    """Add to u the fields of the items of a block, block[b] … block[b + 1] - 1, from block `first` on.
+    """Add to u the fields of the items of meetings, meeting[b] … meeting[b + 1] - 1, from meeting `first` on.
 
     A pair coincides if its squared distance is at most `tiny` times the leaf's particle's from the origin.
     """
     b: int = first + team.league_rank()
     own: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), WIDTH * GROUP)
     part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), FIELDS * LANES)
-    item_begin: int = block[b]
-    item_end: int = block[b + 1]
+    item_begin: int = meeting[b]
+    item_end: int = meeting[b + 1]
     for i in range(item_begin, item_end):
         t_first: int = item[i][0]
         t_end: int = item[i][1]

@@ -45,7 +45,7 @@ class ChebyshevExpansion(Expansion):
 
 def chebyshev_expansion(
     tree: Octree, lists: OctLists, pair: Pair, order: int, *, eps: float | None = None,
-    symmetric: bool = True, tasks: TaskSizes | None = None, minimum: int = 0,
+    symmetric: bool = True, tasks: TaskSizes | None = None, parts: int = 0,
 ) -> ChebyshevExpansion:  # fmt: skip
     """Return a sum by Chebyshev interpolation.
 
@@ -63,8 +63,8 @@ def chebyshev_expansion(
         Use the pair's symmetry, if it has one.
     tasks : TaskSizes, optional
         Sizes of tasks, for a sum that is cut into tasks.
-    minimum : int
-        Blocks of leaves, at least, that meet each pair of particles once; 0 where each target meets its sources.
+    parts : int
+        Parts of particles, two of which meet each other once; 0 where each target meets its sources.
     """
     particles = Particles.of(tree, pair)
     boxes = _ChebyshevBoxes(tree, particles, order)
@@ -73,7 +73,7 @@ def chebyshev_expansion(
     far = [*translations.steps("m2l", boxes.charge, boxes.phi), *boxes.p2l_m2p(lists)]
     far += boxes.downward() if len(lists.v_t) + len(lists.x_t) else []
     values = BoxValues(boxes.charge, (np.arange(tree.nodes.n), None))
-    near = partial(particles.near, tree, boxes.kernels, minimum=minimum)
+    near = partial(particles.near, tree, boxes.kernels, parts=parts)
     if tasks is not None:
         steps = [*particles.load("upward"), *boxes.upward(), *far, *particles.apart(near(lists))]
         steps = ChebyshevCuts.of(tree, lists, translations, tasks).steps(steps)

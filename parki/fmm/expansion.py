@@ -22,6 +22,7 @@ from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 
 FEWER = "Take a larger leaf_size, or a lower order."
+FEWEST_PAIRS = 2e7  # pairs of particles, at least, for which lists of meetings pay
 TOP_LEVEL = 2  # level of the largest boxes that have expansions
 
 Listed = Sequence[Step | Call]
@@ -117,18 +118,19 @@ class Particles:
         meet = self.pair.singular and len(lists.u_t) + len(lists.x_t)
         return all_pairs.coincident(self.real) if meet else 0.0
 
-    def near(self, tree: Octree, kernels: ProxyKernels, lists: OctLists, minimum: int = 0) -> list[Step]:
+    def near(self, tree: Octree, kernels: ProxyKernels, lists: OctLists, parts: int = 0) -> list[Step]:
         """Return the steps of P2P: list U.
 
-        Where targets are the sources, leaves meet each other once if there are `minimum` blocks of them, and
-        charges are numbers.
+        With some `parts` of particles different leaves meet each other once, if targets are the sources, charges are
+        numbers, and there are many pairs.
         """
         if not len(lists.u_t):
             return []
-        tiny = self.coincident(lists)
-        met = mutual.split(tree.nodes, lists, minimum) if minimum and self.is_mutual(tree) else None
-        if met is not None:
-            lists = replace(lists, u_t=met.others[0], u_s=met.others[1])
+        tiny, met = self.coincident(lists), None
+        if parts and self.is_mutual(tree) and mutual.pairs(tree.nodes, lists) >= FEWEST_PAIRS:
+            met = mutual.meetings(tree.nodes, lists, parts)
+            own = lists.u_t == lists.u_s
+            lists = replace(lists, u_t=lists.u_t[own], u_s=lists.u_s[own])
         items, spans = near(tree.nodes, tree.nodes.sources, lists)
         count, zeros = items[:, 1] - items[:, 0], np.zeros(len(items), np.int32)
         item = np.column_stack([zeros, items[:, 0], count, zeros, items[:, 2], items[:, 3]])
@@ -143,13 +145,13 @@ class Particles:
         return is_one_set and self.pair.dens == 1 and not self.pair.normals and self.pair.ours
 
     def _mutual(self, unit: Workunit, met: MutualLists, tiny: float) -> list[Step]:
-        """Return the steps of pairs that meet once, by colour."""
+        """Return the steps of pairs that meet once, by round."""
         charge = state("charges of the tree", self.charges.shape, self.real, zero=False)
         args = {"item": table("mutual_items", met.items), "span": table("mutual_spans", met.ranges), "tiny": tiny}
-        args |= {"block": table("mutual_blocks", met.block), "charge": charge, "src": self.rows}
+        args |= {"meeting": table("meetings", met.meeting), "charge": charge, "src": self.rows}
         args |= {"xt": self.targets, "u": self.sums}
         steps = [glue.gather("near", self.charges, self.source_order, charge)]
-        for first, end in itertools.pairwise(met.starts):
+        for first, end in itertools.pairwise(met.rounds):
             if first < end:
                 steps.append(Step("near", unit, end - first, args | {"first": first}, shape=(1, 1)))
         return steps

@@ -117,7 +117,7 @@ class Chebyshev(Fmm):
         eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
         as_tasks = aim.schedule is not None and aim.schedule.as_tasks
         tasks = TaskSizes(spaces.workers(self.space)) if as_tasks else None
-        more = {"tasks": tasks, "minimum": 0 if as_tasks else limits.of(self.space).mutual}
+        more = {"tasks": tasks, "parts": 0 if as_tasks else limits.of(self.space).parts}
         return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, **more)
 
 

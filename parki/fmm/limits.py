@@ -23,8 +23,8 @@ class TeamLimits:
         Sizes of tasks, for sums that are cut into tasks.
     block : int
         Bytes of scratch to which translations may take the spectra of a block's sources; 0 for none.
-    mutual : int
-        Blocks of leaves, at least, that meet each pair of particles once; 0 where each target meets its sources.
+    parts : int
+        Parts of particles, two of which meet each other once; 0 where each target meets its sources.
     """
 
     scratch: float
@@ -32,10 +32,10 @@ class TeamLimits:
     spectra: int
     tasks: TaskSizes | None = None
     block: int = 0
-    mutual: int = 0
+    parts: int = 0
 
 
-FEWEST_BLOCKS = 48  # that meet pairs once, whatever the number of threads
+PARTS = 24  # of particles, whatever the number of threads
 # No limit of scratch; spectra of 32 blocks stay in a second-level cache, and those of all are little new memory, whose
 # first use takes longer than transforms.
 HOST = TeamLimits(math.inf, 32, 32 << 20)
@@ -44,6 +44,6 @@ DEVICE = TeamLimits(40960, 16, 256 << 20)
 
 
 def of(space: Space) -> TeamLimits:
-    """Return the limits of a space.  Blocks are in eight colours, of which one is summed at a time."""
-    host = replace(HOST, mutual=max(FEWEST_BLOCKS, 16 * workers(space)))
+    """Return the limits of a space.  As many threads as half of the parts have about equal work."""
+    host = replace(HOST, parts=PARTS if workers(space) <= PARTS // 2 else 0)
     return space.pick(host, replace(DEVICE, block=space.scratch))

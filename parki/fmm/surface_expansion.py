@@ -125,7 +125,7 @@ def surface_expansion(
     if any_far(tree, lists) if part is None else part.far and tree.nodes.depth >= TOP_LEVEL:
         boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
         upward, far = boxes.upward(), [*boxes.m2l(lists), *boxes.p2l_m2p(lists), *boxes.downward()]
-    near = partial(particles.near, tree, kernels.near, minimum=limits.mutual if limits.tasks is None else 0)
+    near = partial(particles.near, tree, kernels.near, parts=limits.parts if limits.tasks is None else 0)
     if limits.tasks is None:
         steps = ordered(tree, particles, lists, boxes and boxes.values, (upward, far), near)
     else:

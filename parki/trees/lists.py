@@ -70,14 +70,16 @@ def to_leaves(nodes: ClusterNodes, node: Nodes, partner: Nodes) -> tuple[Nodes, 
     return nodes.leaves[spread(first, count)], np.repeat(partner, count)
 
 
-def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], Nodes]:
-    """Sort pairs by row, stably; repeated pairs are kept.
+def csr(rows: Nodes, columns: Nodes, n_rows: int, *, sort: bool = False) -> tuple[NDArray[np.int32], Nodes]:
+    """Sort pairs by row, stably, or by row and column; repeated pairs are kept.
 
     Parameters
     ----------
     rows, columns : arrays (K,) of int32
         Rows are in 0 … n_rows − 1, columns ≥ 0.
     n_rows : int
+    sort : bool
+        Sort the pairs of a row by column.
 
     Returns
     -------
@@ -85,7 +87,7 @@ def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], No
         Row r has the places starts[r] … starts[r + 1] − 1.
     columns : array (K,) of int32
     """
-    matrix = _by_row(rows, columns, n_rows, int(columns.max(initial=0)) + 1)
+    matrix = _by_row(rows, columns, n_rows, int(columns.max(initial=0)) + 1, sort=sort)
     return _starts(matrix.indptr), matrix.indices.astype(np.int32, copy=False)
 
 

@@ -1,8 +1,8 @@
-"""Pairs of leaves that meet each other: each pair once, in blocks whose teams may run together.
+"""Pairs of leaves that meet each other: each pair once, in rounds of pairs of parts that have no part in common.
 
-Leaves below a level touch leaves that are at most half as wide as a box of that level, a *block*.  So the leaves of a
-block, and those which these touch, lie within half a side of the block: blocks of one colour, which are a block apart,
-have none of them in common.
+Parts are about equal numbers of particles that follow each other in the order of the tree.  Two parts *meet* if leaves
+of one are in lists U of the other.  Meetings of one round have no part in common, so they may run together: each adds
+to sums of its own two parts.  Rounds follow each other, so additions have one order.
 """
 
 from dataclasses import dataclass
@@ -10,96 +10,87 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.trees.lists import joined_ranges
+from parki.trees.lists import csr
 from parki.trees.nodes import Ints
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
-COLOURS = 8
-FEWEST = 0.3  # share of mutual pairs of particles, at least
-
 
 @dataclass(frozen=True)
 class MutualLists:
-    """Pairs of leaves that are sources and targets, by blocks.
+    """Pairs of leaves that are sources and targets, by meetings of parts.
 
     Attributes
     ----------
     items : array (I, 4) of int32
-        A leaf's first particle and end, its first range and end of ranges, by block.
+        A leaf's first particle and end, its first range and end of ranges, by meeting.
     ranges : array (R, 2) of int32
         First particle and end of the leaves that an item's leaf meets, behind it in the order of the tree.
-    block : array (B + 1,) of int32
-        First item of each block, by colour, and the number of items.
-    starts : list of int
-        First block of each colour, and the number of blocks.
-    others : tuple of arrays (K,) of int32
-        The pairs of list U that are left, target and source.
+    meeting : array (M + 1,) of int32
+        First item of each meeting, by round, and the number of items.
+    rounds : list of int
+        First meeting of each round, and the number of meetings.
     """
 
     items: Ints
     ranges: Ints
-    block: Ints
-    starts: list[int]
-    others: tuple[Ints, Ints]
+    meeting: Ints
+    rounds: list[int]
 
 
-def split(nodes: OctNodes, lists: OctLists, minimum: int) -> MutualLists | None:
-    """Split list U of points that are sources and targets into mutual pairs and others.
-
-    Parameters
-    ----------
-    nodes : OctNodes
-    lists : OctLists
-    minimum : int
-        Blocks, at least.
-
-    Returns
-    -------
-    MutualLists or None
-        None if few of the pairs of particles would be mutual.
-    """
-    u_t, u_s = lists.u_t, lists.u_s
-    level, count = nodes.level, nodes.sources.count
-    coarse = np.minimum(level[u_t], level[u_s])
-    meets = nodes.is_leaf[u_s] & (u_t != u_s)
-    uneven = np.flatnonzero(meets & (level[u_t] != level[u_s]))  # leaves of one level that meet directly touch
-    meets[uneven] = _touch(nodes, u_t[uneven], u_s[uneven])
-    work = count[u_t].astype(np.float64) * count[u_s]
-    work_below = np.bincount(coarse[meets], work[meets], nodes.depth + 1)[::-1].cumsum()[::-1]  # from each level on
-    branches = ~nodes.is_leaf & (count > 0)
-    blocks = np.bincount(level[branches], minlength=nodes.depth + 1)
-    shares = np.where(blocks[:-1] >= minimum, work_below[1:], 0.0)
-    if not len(shares) or shares.max() < FEWEST * work.sum():
-        return None
-    top = int(shares.argmax())
-    meets &= coarse > top
-    half = meets & (nodes.sources.begin[u_t] < nodes.sources.begin[u_s])
-    items, ranges, block, starts = _by_block(nodes, u_t[half], u_s[half], top)
-    return MutualLists(items, ranges, block, starts, (u_t[~meets], u_s[~meets]))
+def pairs(nodes: OctNodes, lists: OctLists) -> float:
+    """Return the number of pairs of particles of different leaves that meet directly."""
+    count = nodes.sources.count.astype(np.float64)
+    met = np.bincount(lists.u_t, count[lists.u_s], nodes.n)
+    return float(met @ count - count[nodes.is_leaf] @ count[nodes.is_leaf])
 
 
-def _touch(nodes: OctNodes, a: Ints, b: Ints) -> NDArray[np.bool_]:
-    """Return whether boxes a and b have a point in common."""
-    size = np.left_shift(1, nodes.depth - nodes.level.astype(np.int64))  # in sides of the smallest boxes
-    low, high = nodes.anchor * size[:, None], (nodes.anchor + 1) * size[:, None]
-    return ((low[a] <= high[b]) & (low[b] <= high[a])).all(axis=1)
-
-
-def _by_block(nodes: OctNodes, u_t: Ints, u_s: Ints, top: int) -> tuple[Ints, Ints, Ints, list[int]]:
-    """Return the items, ranges, blocks and colours of pairs of leaves, in blocks that are boxes of level `top`."""
-    begin, end = nodes.sources.begin, nodes.sources.end
-    leaves = np.unique(u_t)
+def meetings(nodes: OctNodes, lists: OctLists, parts: int) -> MutualLists:
+    """Return the pairs of different leaves in lists U, of points that are sources and targets, by meetings of parts."""
+    begin, end, n = nodes.sources.begin, nodes.sources.end, nodes.sources.n_points
+    leaves = np.flatnonzero(nodes.is_leaf)
+    leaves = leaves[np.argsort(begin[leaves])]
     rank = np.zeros(nodes.n, np.int32)
-    corner = nodes.anchor[leaves] >> (nodes.level[leaves] - top)[:, None]
-    colour = (corner & 1) @ [4, 2, 1]
-    order = np.lexsort((begin[leaves], corner[:, 2], corner[:, 1], corner[:, 0], colour))
-    leaves, corner, colour = leaves[order], corner[order], colour[order]
     rank[leaves] = np.arange(len(leaves))
-    starts, ranges = joined_ranges(rank[u_t], u_s, begin, end, len(leaves))
-    items = np.stack([begin[leaves], end[leaves], starts[:-1], starts[1:]], axis=1).astype(np.int32)
-    is_first = np.append(True, (corner[1:] != corner[:-1]).any(axis=1))
-    first = np.flatnonzero(is_first)
-    block = np.append(first, len(leaves)).astype(np.int32)
-    colours = np.searchsorted(colour[first], np.arange(COLOURS + 1)).tolist()
-    return np.ascontiguousarray(items), ranges, block, colours
+    rows, columns = rank[lists.u_t], rank[lists.u_s]
+    is_half = rows < columns
+    starts, column = csr(rows[is_half], columns[is_half], len(leaves), sort=True)
+    row = np.repeat(np.arange(len(leaves)), np.diff(starts))
+    first, last = begin[leaves], end[leaves]
+    part = (first.astype(np.int64) + last) * parts // (2 * n)
+    met = part[row] * parts + part[column]
+    is_item = np.ones(len(row) + 1, bool)
+    is_item[1:-1] = (row[1:] != row[:-1]) | (met[1:] != met[:-1])
+    is_range = is_item.copy()
+    is_range[1:-1] |= first[column[1:]] != last[column[:-1]]
+    ranges = np.stack([first[column[is_range[:-1]]], last[column[is_range[1:]]]], axis=1)
+    number = np.append(0, np.cumsum(is_range[:-1]))[is_item]
+    of_item = np.flatnonzero(is_item[:-1])
+    work = np.bincount(met, (last - first)[row] * (last - first)[column].astype(np.float64), parts * parts)
+    turn = _rounds(work, parts)
+    order = np.lexsort((met[of_item], -work[met[of_item]], turn[met[of_item]]))
+    leaf, of_meeting = row[of_item][order], met[of_item][order]
+    items = np.stack([first[leaf], last[leaf], number[:-1][order], number[1:][order]], axis=1).astype(np.int32)
+    head = np.flatnonzero(np.append(True, of_meeting[1:] != of_meeting[:-1]))
+    turns = turn[of_meeting[head]]
+    rounds = np.searchsorted(turns, np.arange(turns[-1] + 2)).tolist()
+    return MutualLists(items, ranges.astype(np.int32), np.append(head, len(items)).astype(np.int32), rounds)
+
+
+def _rounds(work: NDArray[np.float64], parts: int) -> NDArray[np.int64]:
+    """Return a round of each meeting (parts²,), the first one that is free, for the most work first.
+
+    Meetings within a part are round 0.
+    """
+    result = np.zeros(len(work), np.int64)
+    busy: list[set[int]] = [set() for _ in range(parts)]
+    for meeting in np.argsort(-work, kind="stable")[: np.count_nonzero(work)].tolist():
+        a, b = divmod(meeting, parts)
+        if a != b:
+            turn = 1
+            while turn in busy[a] or turn in busy[b]:
+                turn += 1
+            busy[a].add(turn)
+            busy[b].add(turn)
+            result[meeting] = turn
+    return result

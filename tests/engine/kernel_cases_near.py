@@ -59,12 +59,12 @@ def half_lists(maker):
 
 
 def mutual(maker):
-    """Yield two blocks of leaves, with more particles than lanes and fewer."""
+    """Yield two meetings of leaves, with more particles than lanes and fewer."""
     item = np.array([[9, 9, 0, 0], [0, 3, 0, 2], [3, 8, 2, 3], [14, 21, 3, 4]], np.int32)
     span = np.array([[3, 8], [10, 11], [8, 13], [21, 30]], np.int32)
     for pair in ("laplace", "stokeslet"):
         xt, charge = maker.normal(3, 30), maker.normal(STRENGTHS[pair], 30)
-        args = {"block": np.array([0, 1, 3, 4], np.int32), "item": item, "span": span, "xt": xt, "charge": charge}
+        args = {"meeting": np.array([0, 1, 3, 4], np.int32), "item": item, "span": span, "xt": xt, "charge": charge}
         args |= {"src": np.concatenate([xt, charge]).T.copy(), "u": maker.normal(COMPONENTS[pair], 30)}
         yield "mutual", {"pair": f"pair/{pair}", "LANES": 4, "GROUP": 2}, 2, args | {"tiny": 0.0, "first": 1}
 

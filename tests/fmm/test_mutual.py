@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.fmm import limits
+from parki.fmm import expansion
 
 N = 20000
 CASES = {
@@ -23,8 +23,8 @@ def plans(monkeypatch):
     def make(kernel, x, y=None, **options):
         given = {"tolerance": 1e-6, "execution_space": "Serial"} | options
         made = []
-        for minimum in (8, 10**9):
-            monkeypatch.setattr(limits, "FEWEST_BLOCKS", minimum)
+        for fewest in (0, np.inf):
+            monkeypatch.setattr(expansion, "FEWEST_PAIRS", fewest)
             made.append(parki.fmm.plan(kernel, x, x if y is None else y, **given))
         return made
 

@@ -5,7 +5,7 @@ import pytest
 
 import parki
 from parki.engine.steps import glue
-from parki.fmm import limits
+from parki.fmm import expansion
 from parki.fmm.options import UNMODELLED
 from tests.methods.sums import FMM, METHODS, TREECODES, module, once, table
 from tests.tasks import scheduled_sums
@@ -64,7 +64,7 @@ KINDS = {
 @pytest.fixture(autouse=True)
 def whole_lists(monkeypatch):
     """Let leaves of phases meet their sources as those of tasks do, each pair twice."""
-    monkeypatch.setattr(limits, "FEWEST_BLOCKS", 10**9)
+    monkeypatch.setattr(expansion, "FEWEST_PAIRS", np.inf)
 
 
 def made(name, method, rng, **more):

@@ -12,7 +12,7 @@ from tests.portability.problems import DTYPES
 pytestmark = pytest.mark.portability
 
 LEAVES = [(0, 5), (5, 14), (14, 15), (15, 33), (33, 40)]
-#: Leaf, and the leaves behind it that it meets; blocks (0, 1) and (2, 3) of items, one launch each.
+#: Leaf, and the leaves behind it that it meets; meetings have items (0, 1) and (2, 3), one launch each.
 MET = [(0, [1, 3]), (1, [2, 3, 4]), (2, [4]), (3, [4])]
 
 
@@ -41,7 +41,7 @@ def test_fields_of_both(pair, real, space, rng):
             add(LEAVES[leaf], LEAVES[other])
             add(LEAVES[other], LEAVES[leaf])
     given = {"item": np.array(items, np.int32), "span": np.array(ranges, np.int32), "xt": x, "charge": charge}
-    given |= {"block": np.array([0, 2, 4], np.int32), "src": src, "u": np.zeros((nu, 40), real), "tiny": 0.0}
+    given |= {"meeting": np.array([0, 2, 4], np.int32), "src": src, "u": np.zeros((nu, 40), real), "tiny": 0.0}
     unit = engine.kernel("mutual", "mutual", real=real, pair=f"pair/{pair}", LANES=4, GROUP=3)
     for first in (0, 1):
         launching.parallel_for(TeamPolicy(space, 1, 4, 8), unit, **given | {"first": first})
