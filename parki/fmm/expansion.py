@@ -129,8 +129,8 @@ class Particles:
         tiny, met = self.coincident(lists), None
         if parts and self.is_mutual(tree) and mutual.pairs(tree.nodes, lists) >= FEWEST_PAIRS:
             met = mutual.meetings(tree.nodes, lists, parts)
-            own = lists.u_t == lists.u_s
-            lists = replace(lists, u_t=lists.u_t[own], u_s=lists.u_s[own])
+            diagonal = lists.u_t == lists.u_s
+            lists = replace(lists, u_t=lists.u_t[diagonal], u_s=lists.u_s[diagonal])
         items, spans = near(tree.nodes, tree.nodes.sources, lists)
         count, zeros = items[:, 1] - items[:, 0], np.zeros(len(items), np.int32)
         item = np.column_stack([zeros, items[:, 0], count, zeros, items[:, 2], items[:, 3]])

@@ -117,8 +117,8 @@ class Chebyshev(Fmm):
         eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
         as_tasks = aim.schedule is not None and aim.schedule.as_tasks
         tasks = TaskSizes(spaces.workers(self.space)) if as_tasks else None
-        more = {"tasks": tasks, "parts": 0 if as_tasks else limits.of(self.space).parts}
-        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, **more)
+        parts, order = 0 if as_tasks else limits.of(self.space).parts, aim.parameters.order
+        return chebyshev_expansion(tree, lists, aim.linear, order, eps=eps, tasks=tasks, parts=parts)
 
 
 KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}

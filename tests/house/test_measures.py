@@ -47,7 +47,7 @@ TRACES = {
     "treecode dual once": (36, 27),
     "treecode pc once": (36, 27),
     "fmm kifmm once": (45, 32),
-    "fmm chebyshev once": (38, 28),
+    "fmm chebyshev once": (40, 28),
     "direct once": (7, 4),
 }
 

@@ -81,7 +81,7 @@ class NearField:
     tiny : Number
         Squared distance up to which points coincide: see `points.coincident`.
     steps : tuple of Step
-        None for zeros.
+        Empty for zeros.
     """
 
     result: Handle
