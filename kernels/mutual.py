@@ -145,4 +145,3 @@ def mutual(
                         pk.single(pk.PerThread(team), store)
 
             pk.parallel_for(pk.TeamThreadRange(team, GROUP), total)
-            team.team_barrier()

@@ -110,7 +110,8 @@ def test_estimates_of_ewald_sums(kernel, more, same):
     trg, src = points(same)
     plan = parki.ewald.plan(kernel, trg, src, **({"box": (1, 1, 1)} | more))
     found = plan.sums[1].sum.steps.nbytes(plan.sums[1].placed.size)
-    assert 0.95 < found / plan.memory <= 1  # cells of the sort and buffers of launches are not counted
+    # Cells of the sort and buffers of launches are not counted: half lists have eight launches with scratch.
+    assert (0.65 if plan.chosen.variants.once else 0.95) < found / plan.memory <= 1
 
 
 @pytest.mark.parametrize(("method", "kernel", "more", "same"), FREE)

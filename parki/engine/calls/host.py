@@ -36,7 +36,7 @@ class HostCall:
         self._struct = s = self._object.struct()
         self._address, self._run = ctypes.addressof(s), self._object.run
         self._fault, self.scratch_bytes = np.zeros(4, np.int64), 0
-        self._partial = None
+        self._partial = self._arena = None
         self._shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._may_fault = checked or bool(self.kernel.scratch_size)
         self.threads = _threads(policy.space)
@@ -61,7 +61,9 @@ class HostCall:
         size = requested(self.kernel, scalars)
         if size:
             self.scratch_bytes = (size + 2 * ALIGN * len(self.kernel.scratch_size) + PAGE - 1) // PAGE * PAGE
-            self.take_scratch(np.empty(self.scratch_bytes * self.threads + ALIGN, np.uint8))
+            size_of_all = self.scratch_bytes * self.threads + ALIGN
+            if self._arena is None or len(self._arena) < size_of_all:
+                self.take_scratch(np.empty(size_of_all, np.uint8))
             self._struct.pk_scratch_bytes = self.scratch_bytes
         self._struct.pk_scratch_asked = size
         for name, value in scalars.items():
