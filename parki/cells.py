@@ -75,7 +75,7 @@ class CellGrid:
         return max(1, round(self.shape[2] / TILE[2]))
 
     def coloured(self, counts: Sequence[int]) -> tuple[NDArray[np.int32], list[int]]:
-        """Return boxes of cells in eight colours, so many along each axis, the largest of a colour first.
+        """Return boxes of cells in eight colours, `counts` along each axis; the largest of a colour is its first.
 
         Two different boxes of one colour are a whole box apart in some direction, across the faces of a periodic box
         if the counts are even.

@@ -64,10 +64,10 @@ def seconds(
     crowding
         `Arrangement.crowding` of the points; empty if they are spread evenly.
     """
+    if 0 in n:
+        return dict.fromkeys(PARTS, 0.0)
     if machine.costs is not None:
         parts = by_costs(p, n, machine.costs, machine, units, crowding)
-    elif 0 in n:
-        return dict.fromkeys(PARTS, 0.0)
     else:
         parts = _summed(by_limits(p, v, n, machine, units, crowding))
     return parts | {"near": parts["near"] * (ONCE if v.once else 1.0)}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from parki.engine.steps import Cut, RowBlocks, RowByRow, Step, Touched
 from parki.tasks.sizes import PARTS, TaskSizes, cumulated, divided
-from parki.trees.octlists import OctLists
+from parki.trees.octlists import OctLists, leaves_in_order
 from parki.trees.octree import OctNodes, Octree
 
 
@@ -68,8 +68,7 @@ class ParticleCuts:
 
 def _equal_near_work(nodes: OctNodes, lists: OctLists, sizes: TaskSizes) -> NDArray[np.int64]:
     """Return the first targets of parts with about equal numbers of near pairs, beginning with 0."""
-    leaves = np.flatnonzero(nodes.is_leaf & (nodes.targets.count > 0))
-    leaves = leaves[np.argsort(nodes.targets.begin[leaves])]
+    leaves, _ = leaves_in_order(nodes)
     n_sources = np.bincount(lists.u_t, nodes.sources.count[lists.u_s], nodes.n)
     work = ((n_sources + 1) * nodes.targets.count)[leaves]
     bounds = divided(work, sizes.parts(float(work.sum()), sizes.pairs, PARTS))

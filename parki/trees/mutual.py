@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from parki.trees.lists import csr
 from parki.trees.nodes import Ints
-from parki.trees.octlists import OctLists
+from parki.trees.octlists import OctLists, leaves_in_order
 from parki.trees.octree import OctNodes
 
 
@@ -48,10 +48,7 @@ def pairs(nodes: OctNodes, lists: OctLists) -> float:
 def meetings(nodes: OctNodes, lists: OctLists, parts: int) -> MutualLists:
     """Return the pairs of different leaves in lists U, of points that are sources and targets, by meetings of parts."""
     begin, end, n = nodes.sources.begin, nodes.sources.end, nodes.sources.n_points
-    leaves = np.flatnonzero(nodes.is_leaf)
-    leaves = leaves[np.argsort(begin[leaves])]
-    rank = np.zeros(nodes.n, np.int32)
-    rank[leaves] = np.arange(len(leaves))
+    leaves, rank = leaves_in_order(nodes)
     rows, columns = rank[lists.u_t], rank[lists.u_s]
     is_half = rows < columns
     starts, column = csr(rows[is_half], columns[is_half], len(leaves), sort=True)

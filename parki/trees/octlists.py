@@ -185,6 +185,15 @@ class _GrowingLists:
         return OctLists(*(np.concatenate(column) for part in parts for column in zip(*part, strict=True)))
 
 
+def leaves_in_order(nodes: OctNodes) -> tuple[NDArray[np.intp], Ints]:
+    """Return the leaves that have targets, in the order of these, and the place of each box among them ``(M,)``."""
+    leaves = np.flatnonzero(nodes.is_leaf & (nodes.targets.count > 0))
+    leaves = leaves[np.argsort(nodes.targets.begin[leaves])]
+    place = np.zeros(nodes.n, np.int32)
+    place[leaves] = np.arange(len(leaves))
+    return leaves, place
+
+
 def near(nodes: OctNodes, sources: Spans, lists: OctLists) -> tuple[Ints, Ints]:
     """Return U lists as ranges of sources.
 
@@ -197,10 +206,7 @@ def near(nodes: OctNodes, sources: Spans, lists: OctLists) -> tuple[Ints, Ints]:
         First source and end of sources; the ranges of one leaf are sorted, and no two touch.
     """
     begin_trg, end_trg = nodes.targets.begin, nodes.targets.end
-    leaves = np.flatnonzero(nodes.is_leaf & (nodes.targets.count > 0))
-    leaves = leaves[np.argsort(begin_trg[leaves])]
-    rank = np.zeros(nodes.n, np.int32)
-    rank[leaves] = np.arange(len(leaves))
+    leaves, rank = leaves_in_order(nodes)
     starts, ranges = joined_ranges(rank[lists.u_t], lists.u_s, sources.begin, sources.end, len(leaves))
     items = np.stack([begin_trg[leaves], end_trg[leaves], starts[:-1], starts[1:]], axis=1)
     return np.ascontiguousarray(items[starts[:-1] < starts[1:]]), ranges
