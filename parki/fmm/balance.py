@@ -1,16 +1,13 @@
 """Sizes of leaves: the near field's cost against the far field's, by the models of `parki.perfmodels`.
 
 Points that fill their box evenly get k³ boxes of equal size, for the k that costs least by the lists of trees of such
-boxes.  Others get leaves that are larger by a factor: in 42 sums of seven distributions they served as well as the best
-of two sizes by the lists of their trees, which took most of the time of making a plan.
+boxes.  Others get the size of leaves and of the root that cost least by the occupied boxes of a sample.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,32 +17,40 @@ from parki.arrays import Array, module_of, to_host
 from parki.engine import Space
 from parki.fmm import surfaces
 from parki.fmm.chebyshev_tables import offsets
+from parki.fmm.occupancy import Occupancy, TreeSizes
 from parki.fmm.representations import Representation
 from parki.pairs import Pair
 from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
-from parki.trees import octlists, octree
-from parki.trees.octlists import OctLists
-from parki.trees.octree import OctNodes
+from parki.trees import octree
 
 Floats = NDArray[np.float64]
 SAMPLE, CELLS = 20_000, 4  # points in a sample, and cells across each axis, to test whether points are even
 UNEVEN = 1.6  # least variance of numbers in cells, relative to uniform points, of points that are not even
 SPREAD = 5.0  # standard deviations above the mean that a box of uniform points may hold
-FEWEST = 8  # points of a leaf of a sample, at least
-LARGER = 2.5  # size of the leaves of points that are not even, relative to that which suits a cube
-#: Shares of the machine's rates that pairs, products of spectra, transforms, and dense steps reach.
-PAIRS, PRODUCTS, TRANSFORMS, DENSE = 0.9, 0.5, 0.3, 0.3
+# Of points that are not even: sizes of leaves, relative to that which suits a cube, and shares of a root's side that
+# all points take.  Boxes of a surface hold a quarter of their parents' points: those of another root may suit better.
+FACTORS, SHARES = (1.25, 1.6, 2.0, 2.5, 3.2, 4.0), (1.0, 0.8, 0.64)
+FEWEST, ENOUGH, MOST = 4, 10_000, 1 << 19  # points of a leaf of a sample, at least; of a sample, mostly, and at most
+LARGER = 2.5  # factor without a sample
+ONCE = 0.7  # time of two opposite pairs of particles that meet once, relative to two that meet apart
+#: Shares of the machine's rates that pairs, products of spectra, transforms, dense steps and compressed tables reach.
+PAIRS, PRODUCTS, TRANSFORMS, DENSE, TABLES = 0.9, 0.5, 0.2, 0.2, 0.3
+OCTET = 50e-6  # seconds of an octet besides, with its lists and its share of a plan
 #: Time of a sum over the counted one: of points that are even and others, and by interpolation.
-TAKEN = {"even": 1.7, "uneven": 1.0, "interpolation": 0.4}
+TAKEN = {"even": 0.7, "uneven": 0.9, "interpolation": 0.4}
 
 
 class LeafSizes(NamedTuple):
-    """Points of a leaf at most, and boxes across for even points."""
+    """Points of a leaf at most, boxes across all points, and whether these fill their boxes evenly.
+
+    Boxes across are those of the last level for even points, and of some level for others; None: a power of 2.
+    """
 
     size: int
     fill: float | None
+    is_even: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ def costs(representation: Representation, p: int, dtype: str) -> FmmCosts:
     frequencies = (f**3 + 1) / 2
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
-    octet = flop * (transforms / TRANSFORMS + dense / DENSE)
+    octet = OCTET + flop * (transforms / TRANSFORMS + dense / DENSE)
     return FmmCosts(pair, flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
 
 
@@ -80,7 +85,7 @@ def interpolation_costs(linear: Pair, order: int, dtype: str) -> FmmCosts:
     pair, flop = _rates(linear, dtype)
     points, components = order**3, linear.dens + linear.result
     n_values = len(offsets()) * order**2  # compressed values of a box for all its targets, about
-    octet = 8 * flop * components * points * (2 * n_values / DENSE + 12 * order)
+    octet = 8 * flop * components * points * (2 * n_values / TABLES + 12 * order)
     return FmmCosts(pair, 0.0, octet, points * max(pair, 2 * flop * components))
 
 
@@ -101,29 +106,6 @@ def _rates(pair: Pair, dtype: str) -> tuple[float, float]:
     machine = Machine.load("host")
     seconds = _pair_seconds(pair, dtype, machine)
     return seconds * clusters.share(machine, "pp") / PAIRS, 0.5 / machine.operations[dtype]["fma"]
-
-
-@dataclass(frozen=True)
-class TreeSizes:
-    """Pairs of particles in near lists, meetings of particles with surfaces, octets, and pairs of octets."""
-
-    near: float
-    alone: float
-    octets: float
-    octet_pairs: float
-
-    @classmethod
-    def of(cls, nodes: OctNodes, lists: OctLists, mask: NDArray[np.bool_]) -> "TreeSizes":
-        """Return the sizes of a tree, of boxes in `mask`."""
-        n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
-        x = mask[lists.x_t]
-        octets = nodes.octet_parent[nodes.octet_begin[min(1, nodes.depth)] :]
-        return cls(
-            float(n_trg[lists.u_t] @ n_src[lists.u_s]),
-            float(n_trg[lists.w_t].sum() + n_src[lists.x_s[x]].sum()),
-            float(np.count_nonzero(mask[octets])),
-            float(np.count_nonzero(mask[nodes.octet_parent[lists.v_t]])),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,19 +133,23 @@ class Cloud:
         """Return every `stride`-th point."""
         return module_of(self.points).ascontiguousarray(self.points[:, ::stride])
 
+    def on_host(self, stride: int) -> Floats:
+        """Return every `stride`-th point in the host's memory, in double precision."""
+        return to_host(self.sample(stride)).astype(np.float64)
+
     def ends(self, stride: int) -> tuple[Floats, Floats]:
         """Return the lowest and highest coordinates of a sample."""
         return scaling.corners(self.sample(stride))
 
     def cells(self, low: Floats, side: Floats, stride: int) -> NDArray[np.int64]:
         """Return the numbers of points of a sample in cells of a box."""
-        points = to_host(self.sample(stride)).astype(np.float64)
+        points = self.on_host(stride)
         cell = np.minimum((CELLS * (points - low[:, None]) / side[:, None]).astype(np.int64), CELLS - 1)
         return np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
 
 
 def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = math.inf) -> LeafSizes:
-    """Return the size of leaves, and boxes across for even points.
+    """Return the size of leaves, and boxes across.
 
     Parameters
     ----------
@@ -188,36 +174,62 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = 
             k = min(candidates, key=lambda k: _grid_cost(cost, k, n / share))
         k = max(1, min(k, math.floor(min(limit, n))))
         mean = n / (share * k**3)
-        return LeafSizes(math.ceil(mean + SPREAD * math.sqrt(mean)), float(k))
-    return LeafSizes(goal if cost is None else round(LARGER * goal), None)
+        return LeafSizes(math.ceil(mean + SPREAD * math.sqrt(mean)), float(k), is_even=True)
+    if cost is None:
+        return LeafSizes(goal, None)
+    sizes = [round(factor * goal) for factor in FACTORS]
+    if math.isfinite(limit) or n * FEWEST > MOST * sizes[0]:
+        return LeafSizes(round(LARGER * goal), None)
+    sample, fits = Sample.of(x, y, sizes[0] / FEWEST), []
+    for share in SHARES:
+        boxes = sample.boxes(share, sizes[0])
+        fits += [(_seconds(cost, boxes.sizes(size), x, y), size, share) for size in sizes]
+    _, size, share = min(fits)
+    return LeafSizes(size, None if share == 1 else 2 * share)
 
 
-def seconds(
-    x: Cloud, y: Cloud, sizes: LeafSizes, cost: FmmCosts, space: Space, shape: Mapping[str, Any] = MappingProxyType({})
-) -> float:  # fmt: skip
-    """Return the seconds of a sum on one core by its costs, of points of one process.
-
-    Those of even points follow from their boxes, those of others from the lists of a tree of a sample.
-
-    Parameters
-    ----------
-    x, y : Cloud
-    sizes : LeafSizes
-    cost : FmmCosts
-    space : Space
-        Where the tree is built.
-    shape : mapping
-        Keywords `fill` and `deepest` of `octree.build`, for points that are not even.
-    """
-    if sizes.fill is not None:
+def seconds(x: Cloud, y: Cloud, sizes: LeafSizes, cost: FmmCosts) -> float:
+    """Return the seconds of a sum on one core by its costs: by boxes of equal size, or by those of a sample."""
+    n = max(x.n, y.n)
+    if sizes.is_even and sizes.fill is not None:
         share = _filled(sides(x, y))
-        return share * _grid_cost(cost, round(sizes.fill), max(x.n, y.n) / share)
-    times = max(1, min(sizes.size // FEWEST, max(x.n, y.n) // SAMPLE))
-    targets = None if x is y else x.sample(times)
-    nodes = octree.build(y.sample(times), targets, max(1, sizes.size // times), space, **shape).nodes
-    counts = TreeSizes.of(nodes, octlists.lists(nodes).only, np.ones(nodes.n, bool))
-    meetings = x.n + y.n + counts.alone * times  # each particle meets a surface
-    return cost.of(counts.near * times**2, counts.octet_pairs, counts.octets, meetings)
+        return share * _grid_cost(cost, round(sizes.fill), n / share)
+    sample = Sample.of(x, y, max(sizes.size / FEWEST, n / MOST))
+    return _seconds(cost, sample.boxes(octree.share(sizes.fill), sizes.size).sizes(sizes.size), x, y)
+
+
+def _seconds(cost: FmmCosts, counts: TreeSizes, x: Cloud, y: Cloud) -> float:
+    return cost.of(counts.near, counts.octet_pairs, counts.octets, (x.n + y.n) / 2)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some targets and some sources, or some of both, the points for each of them, and the box of all.
+
+    Attributes
+    ----------
+    points : list of arrays (3, n)
+    strides : list of int
+    low : array (3,)
+    side : float
+    """
+
+    points: list[Floats]
+    strides: list[int]
+    low: Floats
+    side: float
+
+    @classmethod
+    def of(cls, x: Cloud, y: Cloud, most: float) -> "Sample":
+        """Return a sample with a point for at most `most`."""
+        clouds = [y] if x is y else [x, y]
+        strides = [max(1, math.floor(min(cloud.n / ENOUGH, most))) for cloud in clouds]
+        points = [cloud.on_host(stride) for cloud, stride in zip(clouds, strides, strict=True)]
+        return cls(points, strides, np.minimum(x.corners[0], y.corners[0]), max(sides(x, y)))
+
+    def boxes(self, share: float, fewest: float) -> Occupancy:
+        """Return the occupied boxes of a root of whose side all points take a share."""
+        return Occupancy.of(self.points, [float(k) for k in self.strides], self.low, self.side / share, fewest)
 
 
 def _filled(lengths: list[float]) -> float:

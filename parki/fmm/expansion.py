@@ -140,9 +140,8 @@ class Particles:
         return steps if met is None else [*steps, *self._mutual(kernels.mutual(), met, tiny)]
 
     def is_mutual(self, tree: Octree) -> bool:
-        """Return whether targets are the sources, and their charges are numbers, with which pairs of lanes are fast."""
-        is_one_set = tree.targets is tree.sources and part_of(tree) is None
-        return is_one_set and self.pair.dens == 1 and not self.pair.normals and self.pair.ours
+        """Return whether targets are the sources, and pairs take less time together."""
+        return tree.targets is tree.sources and part_of(tree) is None and mutual.suits(self.pair)
 
     def _mutual(self, unit: Workunit, met: MutualLists, tiny: float) -> list[Step]:
         """Return the steps of pairs that meet once, by round."""

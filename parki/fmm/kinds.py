@@ -10,7 +10,6 @@ import numpy as np
 from parki import engine, prediction
 from parki.engine import spaces
 from parki.fmm import balance, chebyshev_m2l, chebyshev_order, limits, representations, surfaces
-from parki.fmm.balance import TreeSizes
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
@@ -92,11 +91,11 @@ class Chebyshev(Fmm):
         lists = octlists.lists(tree.nodes, self._points(aim.parameters.order)).only
         order = self._refined(aim, tree.nodes, lists).parameters.order
         costs = balance.interpolation_costs(aim.linear, order, aim.dtype.name)
-        counts = TreeSizes.of(tree.nodes, lists, np.ones(tree.nodes.n, bool))
-        seconds = costs.of(
-            counts.near + counts.alone * order**3, 0.0, counts.octets, max(problem.n_targets, problem.n_sources)
-        )
-        levels = np.unique(tree.nodes.level[tree.nodes.octet_parent[lists.v_t]])
+        nodes = tree.nodes
+        octets = len(nodes.octet_parent) - nodes.octet_begin[min(1, nodes.depth)]
+        pairs = sum(self._pairs(nodes, lists, order).values())
+        seconds = costs.of(pairs, 0.0, float(octets), max(problem.n_targets, problem.n_sources))
+        levels = np.unique(nodes.level[nodes.octet_parent[lists.v_t]])
         tables = chebyshev_m2l.seconds(aim.linear, order, len(levels))
         call = balance.taken(seconds, "interpolation", aim.linear, problem.dtype.name, self.space)
         return PlanCost(prediction.making("uneven fmm", problem.points) + tables, call)

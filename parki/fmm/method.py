@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine, prediction, ranks, scaling
-from parki.arrays import Array, to_host
+from parki.arrays import Array
 from parki.engine import spaces
 from parki.fmm import (
     balance,
     estimate,
+    limits,
     params,
     scheduling,
     work,
@@ -37,7 +38,7 @@ from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
 from parki.timing import PhaseTimes
-from parki.trees import octlists, octree, passes
+from parki.trees import mutual, octlists, octree, passes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
@@ -167,9 +168,9 @@ class Fmm(TaskMethod):
 
     def _tree(self, problem: FreeProblem, aim: Aim) -> Octree:
         """Return the tree of the points."""
-        (size, _), fill, deepest = aim.leaves
+        sizes, fill, deepest = aim.leaves
         targets = None if problem.same else problem.targets
-        return octree.build(problem.sources, targets, size, self.space, fill=fill, deepest=deepest)
+        return octree.build(problem.sources, targets, sizes.size, self.space, fill=fill, deepest=deepest)
 
     def _clouds(self, problem: FreeProblem) -> tuple[Cloud, Cloud]:
         """Return the targets and the sources, one object if they are the same."""
@@ -184,7 +185,7 @@ class Fmm(TaskMethod):
         x, y = self._clouds(problem)
         sizes, across = LeafSizes(aim.parameters.leaf_size, None), _across(self._separation(aim), x, y)
         if self.options.leaf_size is None:
-            sizes = balance.leaves(x, y, sizes.size, self._costs(aim, aim.parameters.order), across)
+            sizes = balance.leaves(x, y, sizes.size, self._sum_costs(problem, aim), across)
         fill = sizes.fill if sizes.fill or not 1 < across < math.inf else across
         return Leaves(sizes, fill, octree.levels_of(across, fill))
 
@@ -272,10 +273,9 @@ class Fmm(TaskMethod):
         """Predict the seconds of a plan and of a call, by the costs of leaves."""
         if problem.empty:
             return PlanCost(prediction.making("fmm", 0), 0.0)
-        (sizes, fill, deepest), costs = aim.leaves, self._costs(aim, aim.parameters.order)
-        shape = {"fill": fill, "deepest": deepest}
-        seconds = 0.0 if costs is None else balance.seconds(*self._clouds(problem), sizes, costs, self.space, shape)
-        kind, making = ("uneven", "uneven fmm") if sizes.fill is None else ("even", "fmm")
+        sizes, costs = aim.leaves.sizes, self._sum_costs(problem, aim)
+        seconds = 0.0 if costs is None else balance.seconds(*self._clouds(problem), sizes, costs)
+        kind, making = ("even", "fmm") if sizes.is_even else ("uneven", "uneven fmm")
         call = balance.taken(seconds, kind, aim.linear, problem.dtype.name, self.space)
         return PlanCost(prediction.making(making, problem.points), call)
 
@@ -310,10 +310,18 @@ class Fmm(TaskMethod):
         """Return the costs by which leaves are chosen; None for the size that suits a cube."""
         return None
 
+    def _sum_costs(self, problem: FreeProblem, aim: Aim) -> balance.FmmCosts | None:
+        """Return the costs of a sum, whose leaves may meet each other once; None without costs."""
+        costs = self._costs(aim, aim.parameters.order)
+        is_alone = self._alone and self.comm is None and self.options.schedule != "tasks"
+        if costs is None or not (is_alone and problem.same and mutual.suits(aim.linear)):
+            return costs
+        return replace(costs, pair=balance.ONCE * costs.pair) if limits.of(self.space).parts else costs
+
     def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> Aim:
         """Return the aim with the parameters for a tree."""
-        size, fill = aim.leaves.sizes
-        return replace(aim, parameters=replace(aim.parameters, leaf_size=size, fill=fill))
+        sizes = aim.leaves.sizes
+        return replace(aim, parameters=replace(aim.parameters, leaf_size=sizes.size, fill=sizes.fill))
 
     @abstractmethod
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
@@ -332,7 +340,7 @@ def _away(x: Cloud, y: Cloud) -> bool:
 def _apart(x: Cloud, y: Cloud) -> float:
     """Estimate the distance of targets from sources, as `scaling.nearest` does."""
     strides = -(-x.n // scaling.SOME_TARGETS), -(-y.n // scaling.SOME_SOURCES)
-    samples = [to_host(cloud.sample(k)).astype(np.float64) for cloud, k in zip((x, y), strides, strict=True)]
+    samples = [cloud.on_host(stride) for cloud, stride in zip((x, y), strides, strict=True)]
     return scaling.nearest_of_some(samples[0], samples[1], y.n, x is y)
 
 

@@ -32,7 +32,8 @@ class Parameters:
     tolerance : float or None
         Relative error asked for; None if an order was given.
     fill : float, optional
-        Boxes across all points on the level of leaves, for points that are uniform; None: a power of 2.
+        Boxes across all points on the level of leaves, for points that are uniform; on some level for others.
+        None: a power of 2.
 
     See Also
     --------

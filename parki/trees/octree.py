@@ -173,17 +173,21 @@ def root_cube(points: Sequence[PointSet], fill: float | None) -> tuple[NDArray[n
         if side == 0:
             return low, 1.0
         least_width = max(side * (1 + 1e-12), float((np.nextafter(high, np.inf) - low).max()))
-        mantissa = math.frexp(fill or 1.0)[0]
-        width = least_width if mantissa == 0.5 else least_width / mantissa
+        width = least_width / share(fill)
     if not math.isfinite(width):
         raise ValueError(f"points are up to {side} apart; expected finite points, at finite distances.")
     return low, width
 
 
+def share(fill: float | None) -> float:
+    """Return the share of the root's side that the box of all points takes."""
+    mantissa = math.frexp(fill or 1.0)[0]
+    return 1.0 if mantissa == 0.5 else mantissa
+
+
 def levels_of(across: float, fill: float | None) -> int:
     """Return the last level with at most `across` boxes across all points, in a root that is made for `fill`."""
-    mantissa = math.frexp(fill or 1.0)[0]
-    across_root = across if mantissa == 0.5 else across / mantissa
+    across_root = across / share(fill)
     return max(0, math.floor(math.log2(min(max(across_root, 1.0), 2.0**MAX_LEVEL))))
 
 

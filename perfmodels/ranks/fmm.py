@@ -129,8 +129,8 @@ def tree(x: NDArray[np.floating], reference: Reference) -> tuple[OctNodes, OctLi
     """Return the tree and lists that a plan of points would make."""
     size, costs = reference.wanted
     cloud = balance.Cloud(x)
-    leaf, fill = balance.leaves(cloud, cloud, size, costs)
-    nodes = octree.build(x, None, leaf, ALONE, fill=fill).nodes
+    sizes = balance.leaves(cloud, cloud, size, costs)
+    nodes = octree.build(x, None, sizes.size, ALONE, fill=sizes.fill).nodes
     return nodes, octlists.lists(nodes, reference.points).only
 
 

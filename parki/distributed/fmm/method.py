@@ -127,9 +127,9 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         comm, space, points = self.comm, self.space, self._points(aim.parameters.order)
         sets = [problem.sources, *([] if problem.same else [problem.targets])]
         with times.phase("tree"):
-            (size, _), fill, deepest = aim.leaves
+            sizes, fill, deepest = aim.leaves
             shape = {"fill": fill, "deepest": deepest, "shares": aim.shares}
-            grown_tree, root = kinds.boxes(comm, sets, size, space, **shape)
+            grown_tree, root = kinds.boxes(comm, sets, sizes.size, space, **shape)
             tree = SharedTree.of(comm, grown_tree)
         with times.phase("lists"):
             boxes = RankBoxes.of(tree, root, points)
