@@ -40,6 +40,7 @@ PAIRS, PRODUCTS, TRANSFORMS, DENSE, TABLES = 0.9, 0.5, 0.2, 0.2, 0.3
 OCTET = 50e-6  # seconds of an octet besides, with its lists and its share of a plan
 #: Time of a sum over the counted one: of points that are even and others, and by interpolation.
 TAKEN = {"even": 0.7, "uneven": 0.9, "interpolation": 0.4}
+VECTORS = 1.5  # time of sums of vectors over the counted one, relative to those of numbers
 
 
 class LeafSizes(NamedTuple):
@@ -62,9 +63,10 @@ class FmmCosts:
     octet: float
     particle: float
 
-    def of(self, near: float, octet_pairs: float, octets: float, n: float) -> float:
-        """Return the seconds of a sum with these numbers of pairs, octet pairs, octets, and particles."""
-        return self.pair * near + self.octet_pair * octet_pairs + self.octet * octets + self.particle * n
+    def of(self, counts: TreeSizes, n: float) -> float:
+        """Return the seconds of a sum of n particles over a tree of these sizes."""
+        far = self.octet_pair * counts.octet_pairs + self.octet * counts.octets
+        return self.pair * counts.near + far + self.particle * n
 
 
 @lru_cache(maxsize=64)
@@ -92,7 +94,8 @@ def interpolation_costs(linear: Pair, order: int, dtype: str) -> FmmCosts:
 def taken(seconds: float, kind: str, pair: Pair, dtype: str, space: Space) -> float:
     """Return the seconds that a sum takes in a space, from the counted ones on a core of a host."""
     share = _pair_seconds(pair, dtype, prediction.machine_of(space)) / _pair_seconds(pair, dtype, Machine.load("host"))
-    return TAKEN[kind] * share * seconds / engine.workers(space)
+    vectors = VECTORS if pair.dens > 1 and kind != "interpolation" else 1.0
+    return TAKEN[kind] * vectors * share * seconds / engine.workers(space)
 
 
 def _pair_seconds(pair: Pair, dtype: str, machine: Machine) -> float:
@@ -171,7 +174,7 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = 
         k = max(1, round((n / (goal * share)) ** (1 / 3)))
         if cost is not None:
             candidates = range(max(1, math.floor(0.65 * k)), math.ceil(1.6 * k) + 1)
-            k = min(candidates, key=lambda k: _grid_cost(cost, k, n / share))
+            k = min(candidates, key=lambda k: cost.of(_grid(k, n / share), n / share))
         k = max(1, min(k, math.floor(min(limit, n))))
         mean = n / (share * k**3)
         return LeafSizes(math.ceil(mean + SPREAD * math.sqrt(mean)), float(k), is_even=True)
@@ -183,23 +186,20 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = 
     sample, fits = Sample.of(x, y, sizes[0] / FEWEST), []
     for share in SHARES:
         boxes = sample.boxes(share, sizes[0])
-        fits += [(_seconds(cost, boxes.sizes(size), x, y), size, share) for size in sizes]
+        fits += [(cost.of(boxes.sizes(size), n), size, share) for size in sizes]
     _, size, share = min(fits)
     return LeafSizes(size, None if share == 1 else 2 * share)
 
 
-def seconds(x: Cloud, y: Cloud, sizes: LeafSizes, cost: FmmCosts) -> float:
-    """Return the seconds of a sum on one core by its costs: by boxes of equal size, or by those of a sample."""
+def counted(x: Cloud, y: Cloud, sizes: LeafSizes) -> TreeSizes:
+    """Return the sizes of a tree: of boxes of equal size, or by the boxes of a sample."""
     n = max(x.n, y.n)
     if sizes.is_even and sizes.fill is not None:
         share = _filled(sides(x, y))
-        return share * _grid_cost(cost, round(sizes.fill), n / share)
+        near, octets, octet_pairs, levels = _grid(round(sizes.fill), n / share)
+        return TreeSizes(share * near, share * octets, share * octet_pairs, levels)
     sample = Sample.of(x, y, max(sizes.size / FEWEST, n / MOST))
-    return _seconds(cost, sample.boxes(octree.share(sizes.fill), sizes.size).sizes(sizes.size), x, y)
-
-
-def _seconds(cost: FmmCosts, counts: TreeSizes, x: Cloud, y: Cloud) -> float:
-    return cost.of(counts.near, counts.octet_pairs, counts.octets, (x.n + y.n) / 2)
+    return sample.boxes(octree.share(sizes.fill), sizes.size).sizes(sizes.size)
 
 
 @dataclass(frozen=True)
@@ -237,16 +237,16 @@ def _filled(lengths: list[float]) -> float:
     return math.prod(side / max(lengths) for side in lengths)
 
 
-def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
-    """Return the seconds of n points in k³ boxes of equal size."""
-    pairs = octets = 0.0
-    near = (3 * k - 2) ** 3 * (n / k**3) ** 2
+def _grid(k: int, n: float) -> TreeSizes:
+    """Return the sizes of a tree of n points in k³ boxes of equal size."""
+    near, pairs, octets, levels = (3 * k - 2) ** 3 * (n / k**3) ** 2, 0.0, 0.0, 0
     while k >= 4:
         parents = math.ceil(k / 2)
         pairs += (3 * parents - 2) ** 3 - parents**3
         octets += parents**3
+        levels += 1
         k = parents
-    return cost.of(near, pairs, octets, n)
+    return TreeSizes(near, octets, pairs, levels)
 
 
 def sides(x: Cloud, y: Cloud) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
 from parki.fmm.method import Aim, Fmm
+from parki.fmm.occupancy import TreeSizes
 from parki.fmm.representations import Representation
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeProblem
@@ -24,6 +26,7 @@ from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
 COMPRESS = 0.1  # error of compressed translations, relative to the tolerance
+OPERATOR_SECONDS, OPERATOR_POWER = 1.6e-5, 3.7  # of making the operators of a level, by points per edge (two cores)
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
 
 
@@ -41,6 +44,12 @@ class Kifmm(Fmm):
 
     def _costs(self, aim: Aim, order: int) -> balance.FmmCosts:
         return balance.costs(aim.representation, order, aim.dtype.name)
+
+    def _has_sizes(self, aim: Aim) -> bool:
+        return aim.representation.per_level
+
+    def _table_seconds(self, aim: Aim, levels: int) -> float:
+        return levels * OPERATOR_SECONDS * aim.parameters.order**OPERATOR_POWER if self._has_sizes(aim) else 0.0
 
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         if not any_far(tree, lists):
@@ -94,7 +103,7 @@ class Chebyshev(Fmm):
         nodes = tree.nodes
         octets = len(nodes.octet_parent) - nodes.octet_begin[min(1, nodes.depth)]
         pairs = sum(self._pairs(nodes, lists, order).values())
-        seconds = costs.of(pairs, 0.0, float(octets), max(problem.n_targets, problem.n_sources))
+        seconds = costs.of(TreeSizes(pairs, float(octets), 0.0, nodes.depth), max(problem.n_targets, problem.n_sources))
         levels = np.unique(nodes.level[nodes.octet_parent[lists.v_t]])
         tables = chebyshev_m2l.seconds(aim.linear, order, len(levels))
         call = balance.taken(seconds, "interpolation", aim.linear, problem.dtype.name, self.space)
@@ -109,11 +118,15 @@ class Chebyshev(Fmm):
         cancellation = chebyshev_order.left(aim.linear, counts)
         return replace(aim, parameters=replace(aim.parameters, order=order), left=cancellation)
 
+    def _has_sizes(self, aim: Aim) -> bool:
+        return representations.exponents(aim.linear) is None
+
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         return aim.linear.dens + aim.linear.result
 
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
-        eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
+        # powers of 2, so that points which move a little keep their tables
+        eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * 2.0 ** math.floor(math.log2(aim.left))
         as_tasks = aim.schedule is not None and aim.schedule.as_tasks
         tasks = TaskSizes(spaces.workers(self.space)) if as_tasks else None
         parts, order = 0 if as_tasks else limits.of(self.space).parts, aim.parameters.order

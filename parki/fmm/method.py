@@ -169,8 +169,8 @@ class Fmm(TaskMethod):
     def _tree(self, problem: FreeProblem, aim: Aim) -> Octree:
         """Return the tree of the points."""
         sizes, fill, deepest = aim.leaves
-        targets = None if problem.same else problem.targets
-        return octree.build(problem.sources, targets, sizes.size, self.space, fill=fill, deepest=deepest)
+        targets, shape = None if problem.same else problem.targets, {"fill": fill, "deepest": deepest}
+        return octree.build(problem.sources, targets, sizes.size, self.space, is_rounded=self._has_sizes(aim), **shape)
 
     def _clouds(self, problem: FreeProblem) -> tuple[Cloud, Cloud]:
         """Return the targets and the sources, one object if they are the same."""
@@ -273,11 +273,14 @@ class Fmm(TaskMethod):
         """Predict the seconds of a plan and of a call, by the costs of leaves."""
         if problem.empty:
             return PlanCost(prediction.making("fmm", 0), 0.0)
-        sizes, costs = aim.leaves.sizes, self._sum_costs(problem, aim)
-        seconds = 0.0 if costs is None else balance.seconds(*self._clouds(problem), sizes, costs)
+        (x, y), sizes, costs = self._clouds(problem), aim.leaves.sizes, self._sum_costs(problem, aim)
         kind, making = ("even", "fmm") if sizes.is_even else ("uneven", "uneven fmm")
+        if costs is None:
+            return PlanCost(prediction.making(making, problem.points), 0.0)
+        counts = balance.counted(x, y, sizes)
+        seconds = costs.of(counts, (x.n + y.n) / 2)
         call = balance.taken(seconds, kind, aim.linear, problem.dtype.name, self.space)
-        return PlanCost(prediction.making(making, problem.points), call)
+        return PlanCost(prediction.making(making, problem.points) + self._table_seconds(aim, counts.levels), call)
 
     # Parameters -------------------------------------------------------------------------------------------------------
     def _order(self, linear: Pair, tolerance: float) -> int:
@@ -322,6 +325,14 @@ class Fmm(TaskMethod):
         """Return the aim with the parameters for a tree."""
         sizes = aim.leaves.sizes
         return replace(aim, parameters=replace(aim.parameters, leaf_size=sizes.size, fill=sizes.fill))
+
+    @abstractmethod
+    def _has_sizes(self, aim: Aim) -> bool:
+        """Return whether boxes of each size need tables of their own."""
+
+    def _table_seconds(self, aim: Aim, levels: int) -> float:
+        """Return the seconds of making the tables of boxes on some levels, where each level needs its own."""
+        return 0.0
 
     @abstractmethod
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:

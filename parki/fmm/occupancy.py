@@ -8,6 +8,7 @@ neighbours meets through expansions: (3k − 2)^d − k^d.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,13 @@ LEVELS, HALF = 20, 10  # levels below the root, and those of half a key
 CROWD = 24  # points of a sample, at least, whose dimensions show in their boxes
 
 
-@dataclass(frozen=True)
-class TreeSizes:
-    """Pairs of particles in near lists, octets, and pairs of octets."""
+class TreeSizes(NamedTuple):
+    """Pairs of particles in near lists, octets, pairs of octets, and levels of octets."""
 
     near: float
     octets: float
     octet_pairs: float
+    levels: int
 
 
 @dataclass(frozen=True)
@@ -104,13 +105,13 @@ class Occupancy:
         """Return the sizes of a tree with at most `leaf_size` points in a leaf."""
         is_cut = (np.maximum(self.targets, self.sources) > leaf_size) & (self.level < LEVELS)
         if not is_cut[0]:
-            return TreeSizes(float(self.targets[0] * self.sources[0]), 0.0, 0.0)
+            return TreeSizes(float(self.targets[0] * self.sources[0]), 0.0, 0.0, 0)
         is_leaf = ~is_cut & is_cut[self.parent]
         near = self.targets[is_leaf] @ self.reached[is_leaf]
         level, dimensions = self.level[is_cut], self.dimensions[is_cut]
         across = np.bincount(level)[level] ** (1 / np.maximum(dimensions, 1))
         meetings = np.maximum(3 - 2 / across, 1) ** dimensions - 1
-        return TreeSizes(float(near), float(len(level)), float(meetings.sum()))
+        return TreeSizes(float(near), float(len(level)), float(meetings.sum()), int(level[-1]))
 
     @cached_property
     def reached(self) -> Floats:

@@ -7,7 +7,7 @@ from parki import pairs, samples
 from parki.engine import Space
 from parki.fmm import balance, params, representations
 from parki.fmm.balance import Cloud, Sample
-from parki.fmm.occupancy import Occupancy
+from parki.fmm.occupancy import Occupancy, TreeSizes
 from parki.trees import octlists, octree
 from tests.methods.draws import SHAPES, two_groups
 
@@ -88,8 +88,8 @@ def test_the_choice_costs_little_more_than_the_best(shape, tolerance):
     choice = balance.leaves(cloud, cloud, goal, costs)
 
     def seconds(size, fill):
-        near, octets, meetings = counted(x, x, size, fill)
-        return costs.of(near, meetings, octets, cloud.n)
+        near, octets, octet_pairs = counted(x, x, size, fill)
+        return costs.of(TreeSizes(near, octets, octet_pairs, 0), cloud.n)
 
     tried = {(round(f * goal), None if share == 1 else 2 * share) for f in balance.FACTORS for share in balance.SHARES}
     assert (choice.size, choice.fill) in tried

@@ -128,7 +128,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         sets = [problem.sources, *([] if problem.same else [problem.targets])]
         with times.phase("tree"):
             sizes, fill, deepest = aim.leaves
-            shape = {"fill": fill, "deepest": deepest, "shares": aim.shares}
+            shape = {"fill": fill, "deepest": deepest, "is_rounded": self._has_sizes(aim), "shares": aim.shares}
             grown_tree, root = kinds.boxes(comm, sets, sizes.size, space, **shape)
             tree = SharedTree.of(comm, grown_tree)
         with times.phase("lists"):

@@ -53,13 +53,13 @@ def clusters(comm: Comm, x: Array, leaf_size: int, space: Space, shares: Shares 
 
 def boxes(
     comm: Comm, sets: Sequence[Array], leaf_size: int, space: Space, *, fill: float | None, deepest: int,
-    shares: Shares | None = None,
+    is_rounded: bool, shares: Shares | None = None,
 ) -> tuple[Grown, tuple[NDArray[np.float64], float]]:  # fmt: skip
     """Grow the octree of all ranks' sources, and of separate targets; return it and its root; collective."""
     roots = []
 
     def rule(passes: list[growth.SummedPasses]) -> Cubes:
-        roots.append(octree.root_cube(passes, fill))
+        roots.append(octree.root_cube(passes, fill, is_rounded))
         return Cubes(*roots[0], leaf_size, min(deepest, octree.MAX_LEVEL), sets[0].dtype)
 
     grown_tree = growth.grow(comm, sets, rule, box_rows, space, shares)
