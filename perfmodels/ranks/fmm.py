@@ -87,7 +87,8 @@ class Reference:
     charges, results : int
         Components of a particle's density and of its result.
     wanted : tuple
-        Points of a leaf that suit a cube, and costs, as `parki.fmm.balance.leaves` takes them.
+        Points of a leaf that suit a cube, and costs, as `parki.fmm.balance.leaves` takes them; whether the root.s
+        side is rounded.
     """
 
     costs: Units
@@ -96,7 +97,7 @@ class Reference:
     nbytes: int
     charges: int
     results: int
-    wanted: tuple[int, balance.FmmCosts]
+    wanted: tuple[int, balance.FmmCosts, bool]
 
 
 def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
@@ -121,16 +122,16 @@ def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
     points, pair = surfaces.count(p.order), structure.expansion.particles.pair
     nbytes = points * representation.equivalent * np.dtype(case.dtype).itemsize
     size = params.leaf_size("kifmm", p.order, representation.check)
-    targets = size, balance.costs(representation, p.order, case.dtype)
+    targets = size, balance.costs(representation, p.order, case.dtype), representation.per_level
     return Reference(costs, n / np.count_nonzero(nodes.is_leaf), points, nbytes, pair.dens, pair.result, targets)
 
 
 def tree(x: NDArray[np.floating], reference: Reference) -> tuple[OctNodes, OctLists]:
     """Return the tree and lists that a plan of points would make."""
-    size, costs = reference.wanted
+    size, costs, is_rounded = reference.wanted
     cloud = balance.Cloud(x)
     sizes = balance.leaves(cloud, cloud, size, costs)
-    nodes = octree.build(x, None, sizes.size, ALONE, fill=sizes.fill).nodes
+    nodes = octree.build(x, None, sizes.size, ALONE, fill=sizes.fill, is_rounded=is_rounded).nodes
     return nodes, octlists.lists(nodes, reference.points).only
 
 
