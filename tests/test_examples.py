@@ -52,10 +52,10 @@ MOVING = ["sedimentation.py", "squirmers.py"]
 NEEDS = {"elastic_constants.py": "ase", "forces.py": "torch", "trajectory.py": "MDAnalysis"}
 # These take five seconds or more; the site's build also runs them.
 LONG = {
-    "blobs.py", "boundary_integral_2p.py", "brownian_suspension.py", "capacitance.py", "elastic_constants.py",
-    "electrolyte.py", "electrolyte_walls.py", "galaxy_fmm.py", "galaxy_large.py", "galaxy_over_ranks.py", "gmres.py",
-    "near_surface.py", "own_kernel.py", "own_kernel_cells.py", "pipe.py", "plummer.py", "suspension_2p.py",
-    "tolerance.py", "water_dynamics.py",
+    "blobs.py", "boundary_integral_2p.py", "brownian_suspension.py", "capacitance.py", "drag_of_arrays.py",
+    "elastic_constants.py", "electrolyte.py", "electrolyte_walls.py", "galaxy_fmm.py", "galaxy_large.py",
+    "galaxy_over_ranks.py", "gmres.py", "near_surface.py", "own_kernel.py", "own_kernel_cells.py", "pipe.py",
+    "plummer.py", "suspension_2p.py", "tolerance.py", "viscosity_of_arrays.py", "water_dynamics.py",
 }  # fmt: skip
 
 

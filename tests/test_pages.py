@@ -13,10 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.quick import but
+
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
+LONG = ("docs/fields/suspensions.md", "docs/fields/gravity.md")  # take ten seconds or more
 DIGITS = 1e-4  # of the largest number printed; the pages' own sums are asked for 1e-6
 
 
@@ -41,7 +44,7 @@ def has_python(page):
     return any(language == "python" for language, *_ in blocks_of((ROOT / page).read_text("utf-8")))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if has_python(page)])
+@pytest.mark.parametrize("page", but(*LONG, of=[page for page in PAGES if has_python(page)]))
 def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     blocks, names = blocks_of((ROOT / page).read_text("utf-8")), {"__name__": "__main__"}
     monkeypatch.chdir(tmp_path)

@@ -50,7 +50,7 @@ def counted(monkeypatch, module, name):
 )
 def test_moved_points_keep_tables(monkeypatch, tmp_path, method, kernel, parameters, module, name):
     monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path))
-    x, q = samples.plummer(3000, 5), samples.charges(3000, seed=6)
+    x, q = samples.plummer(1500, 5), samples.charges(1500, seed=6)
     side = float(np.ptp(x, axis=1).max())
     x *= (
         math.ldexp(math.floor(math.frexp(side)[0] * 64) + 0.5, math.frexp(side)[1] - 6) / side
@@ -58,8 +58,8 @@ def test_moved_points_keep_tables(monkeypatch, tmp_path, method, kernel, paramet
     calls = counted(monkeypatch, module, name)
 
     def plan(points):
-        made = fmm.plan(kernel, points, points, method=method, tolerance=1e-4, leaf_size=40, **parameters)
-        assert relative(made(q), direct_sum(made.kernel, points, points, q)) < 1e-4
+        made = fmm.plan(kernel, points, points, method=method, tolerance=1e-3, leaf_size=40, **parameters)
+        assert relative(made(q), direct_sum(made.kernel, points, points, q)) < 1e-3
         return len(calls)
 
     first = plan(x)

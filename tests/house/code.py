@@ -34,6 +34,11 @@ class Module:
     text: str
     tree: ast.Module
 
+    @functools.cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Return all nodes of the tree."""
+        return list(ast.walk(self.tree))
+
 
 def modules(*folders: str) -> tuple[Module, ...]:
     """Return the modules of folders of the repository."""
@@ -52,7 +57,7 @@ def imports(of: tuple[Module, ...]) -> dict[str, set[str]]:
     names = {module.name for module in of}
     edges: dict[str, set[str]] = {name: set() for name in names}
     for module in of:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Import):
                 targets = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
@@ -93,8 +98,8 @@ def workunits(of: tuple[Module, ...]) -> dict[str, list[str]]:
     units = _units()
     places: dict[str, set[str]] = defaultdict(set)
     for module in of:
-        texts = [n for n in ast.walk(module.tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        for call in ast.walk(module.tree):
+        texts = [n for n in module.nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        for call in module.nodes:
             if not (isinstance(call, ast.Call) and _is_engine_kernel(call.func) and len(call.args) > 1):
                 continue
             file, name = call.args[:2]
@@ -139,7 +144,7 @@ def lists(of: tuple[Module, ...]) -> list[str]:
 
 def kinds(of: tuple[Module, ...]) -> list[str]:
     """Return the places that compare the kind of a space or a machine with a text, or match it."""
-    return [f"{module.path}:{node.lineno}" for module in of for node in ast.walk(module.tree) if _tells_kind(node)]
+    return [f"{module.path}:{node.lineno}" for module in of for node in module.nodes if _tells_kind(node)]
 
 
 def _tells_kind(node: ast.AST) -> bool:
@@ -177,7 +182,7 @@ def _exported(module: Module) -> Iterator[str]:
         return
     origin = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+        for node in module.nodes if isinstance(node, ast.ImportFrom) for alias in node.names
     }  # fmt: skip
     for node in module.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -216,7 +221,7 @@ def classes(of: tuple[Module, ...]) -> dict[str, list[str]]:
     """Return the places of each class whose name is defined more than once."""
     places = defaultdict(list)
     for module in of:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{module.path}:{node.lineno}")
     return {name: found for name, found in sorted(places.items()) if len(found) > 1}

@@ -24,7 +24,7 @@ NO_NOUNS = set(
 def docstrings(of: tuple[Module, ...]) -> list[str]:
     """Return the docstrings of modules, classes and functions."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    texts = (ast.get_docstring(node) for module in of for node in ast.walk(module.tree) if isinstance(node, kinds))
+    texts = (ast.get_docstring(node) for module in of for node in module.nodes if isinstance(node, kinds))
     return [text for text in texts if text]
 
 

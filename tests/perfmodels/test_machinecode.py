@@ -23,6 +23,7 @@ from parki.perfmodels.machinecode.reading import hot_loops
 from parki.perfmodels.models import ewald as models
 from parki.perfmodels.models.by_code import CodeTime, by_code
 from parki.perfmodels.roofline import Bound, Phase
+from tests.quick import but
 
 BOX = (1.0, 1.0, 1.0)
 
@@ -160,7 +161,7 @@ TREES = {
 WORSE = 1.1  # of a budget, at most
 
 
-@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize("name", but("stokes_comb", "stokes_sl", "treecode yukawa", of=BUDGETS))
 def test_budgets(compiled, name):
     wanted = of_trees(**TREES[name]) if name in TREES else of_ewald(name)
     read = compiled([entry for entry in wanted if entry[0].ir.name in BUDGETS[name]])
