@@ -17,7 +17,7 @@ from parki.arrays import Array, module_of, to_host
 from parki.engine import Space
 from parki.fmm import surfaces
 from parki.fmm.chebyshev_tables import offsets
-from parki.fmm.occupancy import Occupancy, TreeSizes
+from parki.fmm.occupied_boxes import OccupiedBoxes, TreeSizes
 from parki.fmm.representations import Representation
 from parki.pairs import Pair
 from parki.perfmodels.counts import clusters
@@ -183,7 +183,7 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = 
     sizes = [round(factor * goal) for factor in FACTORS]
     if math.isfinite(limit) or n * FEWEST > MOST * sizes[0]:
         return LeafSizes(round(LARGER * goal), None)
-    sample, fits = Sample.of(x, y, sizes[0] / FEWEST), []
+    sample, fits = CloudSample.of(x, y, sizes[0] / FEWEST), []
     for share in SHARES:
         boxes = sample.boxes(share, sizes[0])
         fits += [(cost.of(boxes.sizes(size), n), size, share) for size in sizes]
@@ -198,12 +198,12 @@ def counted(x: Cloud, y: Cloud, sizes: LeafSizes) -> TreeSizes:
         share = _filled(sides(x, y))
         near, octets, octet_pairs, levels = _grid(round(sizes.fill), n / share)
         return TreeSizes(share * near, share * octets, share * octet_pairs, levels)
-    sample = Sample.of(x, y, max(sizes.size / FEWEST, n / MOST))
+    sample = CloudSample.of(x, y, max(sizes.size / FEWEST, n / MOST))
     return sample.boxes(octree.share(sizes.fill), sizes.size).sizes(sizes.size)
 
 
 @dataclass(frozen=True)
-class Sample:
+class CloudSample:
     """Some targets and some sources, or some of both, the points for each of them, and the box of all.
 
     Attributes
@@ -220,16 +220,16 @@ class Sample:
     side: float
 
     @classmethod
-    def of(cls, x: Cloud, y: Cloud, most: float) -> "Sample":
-        """Return a sample with a point for at most `most`."""
+    def of(cls, x: Cloud, y: Cloud, limit: float) -> "CloudSample":
+        """Return a sample with a point for at most `limit`."""
         clouds = [y] if x is y else [x, y]
-        strides = [max(1, math.floor(min(cloud.n / ENOUGH, most))) for cloud in clouds]
+        strides = [max(1, math.floor(min(cloud.n / ENOUGH, limit))) for cloud in clouds]
         points = [cloud.on_host(stride) for cloud, stride in zip(clouds, strides, strict=True)]
         return cls(points, strides, np.minimum(x.corners[0], y.corners[0]), max(sides(x, y)))
 
-    def boxes(self, share: float, fewest: float) -> Occupancy:
+    def boxes(self, share: float, limit: float) -> OccupiedBoxes:
         """Return the occupied boxes of a root of whose side all points take a share."""
-        return Occupancy.of(self.points, [float(k) for k in self.strides], self.low, self.side / share, fewest)
+        return OccupiedBoxes.of(self.points, [float(k) for k in self.strides], self.low, self.side / share, limit)
 
 
 def _filled(lengths: list[float]) -> float:

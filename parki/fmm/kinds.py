@@ -15,7 +15,7 @@ from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
 from parki.fmm.method import Aim, Fmm
-from parki.fmm.occupancy import TreeSizes
+from parki.fmm.occupied_boxes import TreeSizes
 from parki.fmm.representations import Representation
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeProblem

@@ -46,8 +46,8 @@ TRACES = {
     "ewald laplace once": (39, 24),
     "treecode dual once": (36, 27),
     "treecode pc once": (36, 27),
-    "fmm kifmm once": (45, 32),
-    "fmm chebyshev once": (40, 28),
+    "fmm kifmm once": (45, 33),
+    "fmm chebyshev once": (40, 29),
     "direct once": (7, 4),
 }
 

@@ -6,8 +6,8 @@ import pytest
 from parki import pairs, samples
 from parki.engine import Space
 from parki.fmm import balance, params, representations
-from parki.fmm.balance import Cloud, Sample
-from parki.fmm.occupancy import Occupancy, TreeSizes
+from parki.fmm.balance import Cloud, CloudSample
+from parki.fmm.occupied_boxes import OccupiedBoxes, TreeSizes
 from parki.trees import octlists, octree
 from tests.methods.draws import SHAPES, two_groups
 
@@ -17,7 +17,7 @@ SERIAL, SIZES = Space("Serial"), (40, 90, 200)
 def sample(x, y, most):
     """Return a sample of targets and sources."""
     clouds = [Cloud(x)] * 2 if x is y else [Cloud(x), Cloud(y)]
-    return Sample.of(*clouds, most)
+    return CloudSample.of(*clouds, most)
 
 
 def counted(x, y, size, fill):
@@ -71,7 +71,7 @@ def test_a_tree_of_one_leaf():
 
 def test_equal_points_are_not_divided_for_ever():
     x = np.concatenate([np.zeros((3, 500)), samples.uniform(500, 1)], axis=1)
-    boxes = Occupancy.of([x], [1.0], np.full(3, -1.0), 2.5, 10)
+    boxes = OccupiedBoxes.of([x], [1.0], np.full(3, -1.0), 2.5, 10)
     assert boxes.level.max() == 20
     assert boxes.sizes(20).near >= 500**2
 

@@ -29,7 +29,7 @@ class TreeSizes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Occupancy:
+class OccupiedBoxes:
     """Occupied boxes of an octree, level after level, each with the estimated numbers of its points.
 
     Attributes
@@ -52,10 +52,10 @@ class Occupancy:
     weight: float
 
     @classmethod
-    def of(cls, samples: Sequence[Floats], weights: Sequence[float], low: Floats, width: float, fewest: float) -> (
-        "Occupancy"
+    def of(cls, samples: Sequence[Floats], weights: Sequence[float], low: Floats, width: float, limit: float) -> (
+        "OccupiedBoxes"
     ):  # fmt: skip
-        """Return the boxes whose parents have more than `fewest` targets or sources.
+        """Return the boxes whose parents have more than `limit` targets or sources.
 
         Parameters
         ----------
@@ -67,22 +67,22 @@ class Occupancy:
             Lowest corner of the root.
         width : float
             Side of the root.
-        fewest : float
+        limit : float
         """
         keys = np.concatenate([_keys(points, low, width) for points in samples])
         order = np.argsort(keys)
         of_set = np.repeat(np.arange(len(samples)), [points.shape[1] for points in samples])
         weight = np.zeros((len(samples), len(keys)))
         weight[of_set, np.arange(len(keys))] = np.take(weights, of_set)
-        before = np.zeros((len(samples), len(keys) + 1))
-        np.cumsum(weight[:, order], axis=1, out=before[:, 1:])
+        totals = np.zeros((len(samples), len(keys) + 1))
+        np.cumsum(weight[:, order], axis=1, out=totals[:, 1:])
         keys = keys[order]
         bits = np.frexp((keys[1:] ^ keys[:-1]).astype(np.float64))[1]
         change = np.concatenate([[0], LEVELS + 1 - (bits + 2) // 3, [0]])  # first level at which a box is another
         start, stop, first = np.zeros(1, np.int64), np.array([len(keys)]), 0
-        counts, parents, crowds = [before[:, stop]], [start], [stop]
+        counts, parents, crowds = [totals[:, stop]], [start], [stop]
         for level in range(1, LEVELS + 1):
-            is_large = counts[-1].max(axis=0) > fewest
+            is_large = counts[-1].max(axis=0) > limit
             if not is_large.any():
                 break
             edges = np.flatnonzero(change <= level)
@@ -91,14 +91,14 @@ class Occupancy:
             parents.append(first + parent[is_child])
             first += len(start)
             start, stop = edges[:-1][is_child], edges[1:][is_child]
-            counts.append(before[:, stop] - before[:, start])
+            counts.append(totals[:, stop] - totals[:, start])
             crowds.append(stop - start)
         level = np.repeat(np.arange(len(crowds)), [len(crowd) for crowd in crowds])
         count, parent, crowd = np.concatenate(counts, axis=1), np.concatenate(parents), np.concatenate(crowds)
         dimensions = np.log2(np.maximum(np.bincount(parent[1:], minlength=len(parent)), 1))
         for box in np.split(np.arange(len(level)), np.flatnonzero(np.diff(level)) + 1)[1:]:
-            few = box[crowd[box] < CROWD]
-            dimensions[few] = dimensions[parent[few]]
+            sparse = box[crowd[box] < CROWD]
+            dimensions[sparse] = dimensions[parent[sparse]]
         return cls(count[0], count[-1], level, parent, dimensions, weights[0] if len(weights) == 1 else 1.0)
 
     def sizes(self, leaf_size: float) -> TreeSizes:
@@ -116,9 +116,9 @@ class Occupancy:
     @cached_property
     def reached(self) -> Floats:
         """Return the sources that meet each target of a box directly if the box is a leaf."""
-        around = 3.0 ** self.dimensions[self.parent]
+        neighbours = 3.0 ** self.dimensions[self.parent]
         repeated = np.minimum(self.weight - 1, self.sources)  # by the targets' own places in a sample
-        return np.minimum(around * (self.sources - repeated), self.sources[0])
+        return np.minimum(neighbours * (self.sources - repeated), self.sources[0])
 
 
 def _keys(points: Floats, low: Floats, width: float) -> Ints:
