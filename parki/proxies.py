@@ -46,6 +46,11 @@ def tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return nodes, weights
 
 
+def meets_once(pair: Pair) -> bool:
+    """Return whether charges are numbers, with which two opposite pairs take less time together than apart."""
+    return pair.dens == 1 and not pair.normals and pair.ours
+
+
 @dataclass(frozen=True)
 class ProxyKernels:
     """Workunits of one pair between particles and proxy points.

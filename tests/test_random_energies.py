@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import parki
 from tests.ewald.strained import Charges
 
-QUICK = 6  # number of seeds in every run
+QUICK = 3  # number of seeds in every run
 #: Numbers of periodic directions by kernel.
 PERIODIC = {"laplace": (0, 1, 2, 3, 3), "yukawa": (0, 1, 2, 3)}
 

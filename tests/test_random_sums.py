@@ -24,7 +24,7 @@ EVEN = ("laplace", "yukawa", "stokes_sl", "stokes_comb")
 TREE = ("laplace", "yukawa", "stokes_sl", "stokes_dl", "regularised_coulomb", "multiquadric", "gaussian", "rotlet",
         "stokes_comb", "laplace_dipole", "inverse_quadratic", "biharmonic", "thin_plate", "rpy")  # fmt: skip
 SURFACE = ("laplace", "yukawa", "stokes_sl", "stokes_dl", "laplace_grad", "laplace_dipole", "stokes_comb", "rotlet")
-QUICK = 6  # number of seeds of each kind in every run
+QUICK = 4  # number of seeds of each kind in every run
 
 
 def numbered(count):

@@ -5,7 +5,7 @@ boxes.  Others get the size of leaves and of the root that cost least by the occ
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from parki.fmm.representations import Representation
 from parki.pairs import Pair
 from parki.perfmodels.counts import clusters
 from parki.perfmodels.machine import Machine
-from parki.proxies import ProxyKernels
+from parki.proxies import ProxyKernels, meets_once
 from parki.trees import octree
 
 Floats = NDArray[np.float64]
@@ -79,6 +79,11 @@ def costs(representation: Representation, p: int, dtype: str) -> FmmCosts:
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
     octet = OCTET + flop * (transforms / TRANSFORMS + dense / DENSE)
     return FmmCosts(pair, flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
+
+
+def of_one_set(cost: FmmCosts, pair: Pair) -> FmmCosts:
+    """Return the costs of targets that are the sources, whose leaves meet once if that takes less time."""
+    return replace(cost, pair=ONCE * cost.pair) if meets_once(pair) else cost
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ from parki.arrays import index32
 from parki.engine import Space, Workunit
 from parki.engine.steps import Call, Handle, Placed, Step, Steps, argument, constant, glue, result, state
 from parki.pairs import Pair
-from parki.proxies import THREADS, ProxyKernels
+from parki.proxies import THREADS, ProxyKernels, meets_once
 from parki.tasks.scheduled import Scheduled
 from parki.tasks.units import NodeUnits
 from parki.trees import mutual
@@ -141,7 +141,7 @@ class Particles:
 
     def is_mutual(self, tree: Octree) -> bool:
         """Return whether targets are the sources, and pairs take less time together."""
-        return tree.targets is tree.sources and part_of(tree) is None and mutual.suits(self.pair)
+        return tree.targets is tree.sources and part_of(tree) is None and meets_once(self.pair)
 
     def _mutual(self, unit: Workunit, met: MutualLists, tiny: float) -> list[Step]:
         """Return the steps of pairs that meet once, by round."""

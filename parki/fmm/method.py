@@ -38,7 +38,7 @@ from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
 from parki.timing import PhaseTimes
-from parki.trees import mutual, octlists, octree, passes
+from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
@@ -314,12 +314,10 @@ class Fmm(TaskMethod):
         return None
 
     def _sum_costs(self, problem: FreeProblem, aim: Aim) -> balance.FmmCosts | None:
-        """Return the costs of a sum, whose leaves may meet each other once; None without costs."""
+        """Return the costs of a sum; None without costs.  Schedules and ranks do not change them, nor so the leaves."""
         costs = self._costs(aim, aim.parameters.order)
-        is_alone = self._alone and self.comm is None and self.options.schedule != "tasks"
-        if costs is None or not (is_alone and problem.same and mutual.suits(aim.linear)):
-            return costs
-        return replace(costs, pair=balance.ONCE * costs.pair) if limits.of(self.space).parts else costs
+        is_one_set = problem.same and limits.of(self.space).parts > 0
+        return balance.of_one_set(costs, aim.linear) if costs is not None and is_one_set else costs
 
     def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> Aim:
         """Return the aim with the parameters for a tree."""

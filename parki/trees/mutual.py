@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.pairs import Pair
 from parki.trees.lists import csr
 from parki.trees.nodes import Ints
 from parki.trees.octlists import OctLists, leaves_in_order
@@ -37,11 +36,6 @@ class MutualLists:
     ranges: Ints
     meeting: Ints
     rounds: list[int]
-
-
-def suits(pair: Pair) -> bool:
-    """Return whether charges are numbers, with which two opposite pairs take less time together than apart."""
-    return pair.dens == 1 and not pair.normals and pair.ours
 
 
 def pairs(nodes: OctNodes, lists: OctLists) -> float:

@@ -30,7 +30,7 @@ POINTS = {"uniform": samples.uniform, "plummer": samples.plummer, "sphere": samp
 
 
 def boxes(comm, sets, leaf_size, cut=None, fill=None):
-    grown, root = kinds.boxes(comm, sets, leaf_size, SERIAL, fill=fill, deepest=octree.MAX_LEVEL)
+    grown, root = kinds.boxes(comm, sets, leaf_size, SERIAL, fill=fill, deepest=octree.MAX_LEVEL, is_rounded=False)
     tree = SharedTree.of(comm, grown)
     return RankBoxes.of(tree, root, FEW)
 
