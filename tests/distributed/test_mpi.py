@@ -200,12 +200,12 @@ def test_bad_files_are_an_error_of_all_ranks(bad, tmp_path):
 
 
 def test_the_benchmark_measures_all_ranks():
-    options = ["--n", "1000", "--repeat", "1", "--tolerance", "1e-6"]
+    options = ["--n", "2000", "--repeat", "1", "--tolerance", "1e-6"]
     said, status, _ = begin(2, "-m", "parki", "bench", "ewald", "--mpi", *options)
     assert status == 0, said
     for kernel in ("laplace", "stokes_sl", "stokes_comb"):
-        assert said.count(f"{kernel}, N = 1,000, 1e-06: one process of 1 thread ") == 1
-        assert said.count(f"{kernel}, N = 1,000, 1e-06: 2 ranks of 1 thread ") == 1
+        assert said.count(f"{kernel}, N = 2,000, 1e-06: one process of 1 thread ") == 1
+        assert said.count(f"{kernel}, N = 2,000, 1e-06: 2 ranks of 1 thread ") == 1
     assert len(re.findall(r"lines for planes .* [1-9].*, 2\n", said)) == 3
     assert said.count("busy: largest over mean") == 3
 
