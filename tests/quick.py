@@ -14,10 +14,10 @@ def but(*slow, of):
     return [pytest.param(case, marks=[pytest.mark.slow] * (case in slow)) for case in of]
 
 
-def half(these, others):
-    """Return all pairs of both; every second one, and with them each of these and of the others, is in every run."""
+def half(rows, columns):
+    """Return all pairs of both; every second one, and with them each row and column, is in every run."""
     return [
         pytest.param(a, b, marks=[pytest.mark.slow] * ((i + j) % 2))
-        for i, a in enumerate(these)
-        for j, b in enumerate(others)
+        for i, a in enumerate(rows)
+        for j, b in enumerate(columns)
     ]
