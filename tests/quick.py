@@ -12,3 +12,12 @@ def every(n, cases):
 def but(*slow, of):
     """Return the cases, with the given ones marked as slow."""
     return [pytest.param(case, marks=[pytest.mark.slow] * (case in slow)) for case in of]
+
+
+def half(rows, columns):
+    """Return all pairs of both; every second one, and with them each row and column, is in every run."""
+    return [
+        pytest.param(a, b, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, a in enumerate(rows)
+        for j, b in enumerate(columns)
+    ]

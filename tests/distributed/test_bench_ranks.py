@@ -11,7 +11,7 @@ from parki.engine.run import spaces
 from parki.ewald.report import EXCHANGES
 from parki.perfmodels.bench import measure_ranks, ranks
 
-OPTIONS = {"box": (1.0, 1.0, 1.0), "tolerance": 1e-5, "execution_space": spaces.Space("Serial")}
+OPTIONS = {"box": (1.0, 1.0, 1.0), "tolerance": 1e-6, "execution_space": spaces.Space("Serial")}
 
 
 def test_shares_are_as_many_as_asked_and_anywhere():
@@ -25,11 +25,11 @@ def test_shares_are_as_many_as_asked_and_anywhere():
 def test_a_sum_over_ranks_beside_one_process(count):
     found = World(count).run(lambda comm: ranks.measured("stokes_comb", 900, comm, OPTIONS, 2))
     one, many = found[0][0]
-    assert one["what"] == "stokes_comb, N = 900, 1e-05: one process of 1 thread"
-    assert many["what"] == f"stokes_comb, N = 900, 1e-05: {count} rank{'s' * (count > 1)} of 1 thread"
+    assert one["what"] == "stokes_comb, N = 900, 1e-06: one process of 1 thread"
+    assert many["what"] == f"stokes_comb, N = 900, 1e-06: {count} rank{'s' * (count > 1)} of 1 thread"
     assert many["against"] == one["what"]
     assert len(one["times"]) == len(many["times"]) == 2
-    assert 0 < many["error"] < 1e-5
+    assert 0 < many["error"] < 1e-6
     assert len({(rows[1]["seconds"], summary) for rows, summary in found}) == 1  # the slowest rank's
     summary = found[0][1]
     assert "busy: largest over mean" in summary

@@ -70,7 +70,7 @@ def test_all_pairs_within_the_cutoff_meet(periodicity, box, seed):
     p = parameters(periodicity, box)
     cut = equal(p, [(1, 2), (2, 1), (2, 2), (3, 1), (1, 3)][seed])
     rng = np.random.default_rng(seed)
-    x = rng.random((3, 150)) * np.array(p.box)[:, None]
+    x = rng.random((3, 100)) * np.array(p.box)[:, None]
     owner = cut.owners(x)
     around = [[] for _ in range(cut.size)]
     for rank in range(cut.size):

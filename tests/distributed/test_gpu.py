@@ -1,5 +1,7 @@
 """Ewald sums over ranks with GPUs: by the simulator of their execution, and by a stand-in for CuPy's arrays."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -24,12 +26,19 @@ def small(kernel, periodicity=3, dtype="float64", n=60, **options):
 
 
 # The simulator --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("dtype", SAME)
+OF_THE_SIMULATOR = [
+    ("laplace", 3, 2, "float32"), ("stokes_comb", 3, 4, "float64"), ("stokes_comb", 1, 2, "float64"),
+    ("laplace", 0, 4, "float32"), ("laplace", 3, 2, "float64"), ("stokes_comb", 3, 4, "float32"),
+    ("stokes_comb", 1, 2, "float32"), ("laplace", 0, 4, "float64"),
+    *itertools.chain(*([(*of, dtype) for dtype in SAME]
+                       for of in [("laplace_grad", 3, 4), ("laplace_grad", 1, 2), ("laplace", 1, 8)])),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("kernel", "periodicity", "ranks"),
-    every(2, [("laplace", 3, 2), ("laplace_grad", 3, 4), ("stokes_comb", 3, 4), ("laplace_grad", 1, 2),
-              ("stokes_comb", 1, 2), ("laplace", 1, 8), ("laplace", 0, 4)]),
-)  # fmt: skip
+    ("kernel", "periodicity", "ranks", "dtype"),
+    [pytest.param(*of, marks=[pytest.mark.slow] * (k > 3)) for k, of in enumerate(OF_THE_SIMULATOR)],
+)
 def test_the_simulator_of_gpus(kernel, periodicity, ranks, dtype):
     case = small(kernel, periodicity, dtype, execution_space="GpuSim")
     plan, expected = case.alone()
@@ -57,9 +66,9 @@ def cupy(monkeypatch):
     return standin.install(monkeypatch)
 
 
-@pytest.mark.parametrize("dtype", SAME)
+@pytest.mark.parametrize("dtype", every(2, SAME))
 @pytest.mark.parametrize(
-    ("kernel", "periodicity", "ranks"), every(3, [("laplace_grad", 1, 3), ("laplace", 3, 2), ("stokes_comb", 3, 4)])
+    ("kernel", "periodicity", "ranks"), every(3, [("laplace", 3, 2), ("laplace_grad", 1, 3), ("stokes_comb", 3, 4)])
 )
 def test_results_lie_where_the_arrays_are(kernel, periodicity, ranks, dtype, cupy):
     case = small(kernel, periodicity, dtype)

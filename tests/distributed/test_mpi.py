@@ -16,7 +16,7 @@ import pytest
 import parki
 from parki.engine.compile.compiler import cpus
 from tests.distributed.free import METHODS
-from tests.quick import but
+from tests.quick import but, every
 
 pytest.importorskip("mpi4py", reason="mpi4py, of parki[mpi], is not installed")
 ROOT = Path(__file__).parents[2]
@@ -86,15 +86,15 @@ def test_sums_plans_and_agreed_errors_in_free_space(ranks):
 @pytest.mark.parametrize(
     ("how", "of"),
     [
-        *((how, "parki.ewald") for how in ("raise", "kill", "interrupt", "callback")),
-        *(pytest.param(how, "parki.ewald", marks=SLOW) for how in ("exit", "_exit", "no memory")),
-        ("kill", "parki.treecode"),
-        *(pytest.param(how, "parki.treecode", marks=SLOW) for how in ("raise", "interrupt")),
+        *((how, "parki.ewald") for how in ("raise", "kill")),
+        *(pytest.param(how, "parki.ewald", marks=SLOW) for how in ("interrupt", "callback", "exit", "_exit")),
+        pytest.param("no memory", "parki.ewald", marks=SLOW),
+        *(pytest.param(how, "parki.treecode", marks=SLOW) for how in ("raise", "kill", "interrupt")),
         *(pytest.param("no memory", module.__name__, marks=[SLOW] * k) for k, module in enumerate(METHODS)),
     ],
 )
 def test_a_rank_that_goes_ends_the_job(how, of):
-    said, status, _ = launch(4, "ends", how, of)
+    said, status, _ = launch(3, "ends", how, of)
     ended(said, status)
 
 
@@ -107,7 +107,7 @@ def test_a_rank_that_goes_ends_the_job(how, of):
     ],
 )
 def test_a_rank_that_is_waited_for_too_long_ends_the_job(how, of):
-    said, status, _ = launch(4, "ends", how, of, PARKI_MPI_TIMEOUT="4")
+    said, status, _ = launch(3, "ends", how, of, PARKI_MPI_TIMEOUT="4")
     ended(said, status)
     assert "has waited 4 s (PARKI_MPI_TIMEOUT) in" in said
     assert "the job ends" in said
@@ -121,7 +121,7 @@ def ended(said, status):
 
 
 def test_a_slow_rank_is_waited_for():
-    said, status, _ = launch(3, "ends", "slow", "parki.ewald")
+    said, status, _ = launch(2, "ends", "slow", "parki.ewald")
     assert status == 0, said
     assert "slow ranks are waited for" in said
 
@@ -165,7 +165,7 @@ def test_a_file_is_summed_over_all_ranks(tmp_path):
         names.append("in.h5")
         with h5py.File(tmp_path / "in.h5", "w") as file:
             file.update({"src": x, "dens": q, "box": np.ones(3), "trg": x[:, :50]})
-    said, status, _ = launch(4, "files", *(str(tmp_path / name) for name in names))
+    said, status, _ = launch(3, "files", *(str(tmp_path / name) for name in names))
     assert status == 0, said
     assert said.count("laplace: 203 sources, ") == len(names)
     assert said.count("busy: largest over mean") == len(names)
@@ -200,17 +200,17 @@ def test_bad_files_are_an_error_of_all_ranks(bad, tmp_path):
 
 
 def test_the_benchmark_measures_all_ranks():
-    options = ["--n", "2000", "--repeat", "1", "--tolerance", "1e-4"]
+    options = ["--n", "2000", "--repeat", "1", "--tolerance", "1e-6"]
     said, status, _ = begin(2, "-m", "parki", "bench", "ewald", "--mpi", *options)
     assert status == 0, said
     for kernel in ("laplace", "stokes_sl", "stokes_comb"):
-        assert said.count(f"{kernel}, N = 2,000, 0.0001: one process of 1 thread ") == 1
-        assert said.count(f"{kernel}, N = 2,000, 0.0001: 2 ranks of 1 thread ") == 1
+        assert said.count(f"{kernel}, N = 2,000, 1e-06: one process of 1 thread ") == 1
+        assert said.count(f"{kernel}, N = 2,000, 1e-06: 2 ranks of 1 thread ") == 1
     assert len(re.findall(r"lines for planes .* [1-9].*, 2\n", said)) == 3
     assert said.count("busy: largest over mean") == 3
 
 
-@pytest.mark.parametrize("name", [module.__name__.partition(".")[2] for module in METHODS])
+@pytest.mark.parametrize("name", every(2, [module.__name__.partition(".")[2] for module in METHODS]))
 def test_the_benchmark_measures_plans_in_free_space(name):
     options = ["--n", "2000", "--repeat", "1", "--tolerance", "1e-4", "--points", "sphere"]
     said, status, _ = begin(2, "-m", "parki", "bench", name, "--mpi", *options)
@@ -227,7 +227,7 @@ def test_the_benchmark_measures_plans_in_free_space(name):
 
 
 def test_a_galaxy_keeps_its_energy():
-    said, status, _ = begin(3, "-m", "mpi4py", str(ROOT / "examples/galaxy_over_ranks.py"), "--small")
+    said, status, _ = begin(2, "-m", "mpi4py", str(ROOT / "examples/galaxy_over_ranks.py"), "--small")
     assert status == 0, said
     assert float(re.search(r"(?m)^step 4: .* of 1500 stars here, the energy has changed by (\S+)$", said)[1]) < 1e-4
     assert said.count("step ") == 4

@@ -1,5 +1,7 @@
 """Trees over ranks: nodes, points and their order equal to those of one process, and cuts into equal work."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from parki.trees import cluster
 from tests.distributed.free import SETS, FreeCase
 from tests.distributed.shares import cuts as divided
 from tests.distributed.shares import part
+from tests.quick import every
 
 SERIAL = Space("Serial")
 
@@ -36,8 +39,7 @@ def grown(comm, x, which, leaf_size):
     return [(one, one.deliveries[0].there(order)[0, one.orders[0]].astype(int)) for one in (by_points, by_work)]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 5, 17, 64])
-@pytest.mark.parametrize("points", SETS)
+@pytest.mark.parametrize(("points", "ranks"), every(2, itertools.product(SETS, [1, 2, 5, 17, 64])))
 def test_clusters_are_those_of_one_process(points, ranks):
     x = SETS[points](3000, 1)
     one = cluster.build(x, 20, SERIAL)

@@ -57,7 +57,7 @@ def same_everywhere(found):
     return found[0]
 
 
-@pytest.mark.parametrize("kernel", but("laplace", of=["laplace", "stokes_sl"]))
+@pytest.mark.parametrize("kernel", but("stokes_sl", of=["laplace", "stokes_sl"]))
 def test_every_candidate_meets_the_tolerance_over_ranks(kernel, clock):
     one = Case(kernel, options={"tune": True})
     exact = sums.periodic(kernel, one.targets[:, :40], one.sources, one.density, box=BOX)

@@ -28,17 +28,17 @@ def target(request):
 
 
 def test_bitwise(target):
-    compare(random_programs(24, target.vector_bytes), Host(target, (*EXACT, "-O2")), batch.bitwise)
+    compare(random_programs(14, target.vector_bytes), Host(target, (*EXACT, "-O2")), batch.bitwise)
 
 
 def test_checked_builds_are_clean():
     """Check that no valid program faults, and that checks change no result."""
-    compare(random_programs(15, 1), Host(compiler.target(), (*EXACT, "-O1"), checked=True), batch.bitwise)
+    compare(random_programs(9, 1), Host(compiler.target(), (*EXACT, "-O1"), checked=True), batch.bitwise)
 
 
 def test_mathematics():
     """Check the shipped flags: functions agree within a few ulp, and results made from them within a few more."""
-    compare(random_programs(15, 2, libm=True), Host(compiler.target(), ()), batch.within(64))
+    compare(random_programs(9, 2, libm=True), Host(compiler.target(), ()), batch.within(64))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ EXACT = batch.Simulator(("-ffp-contract=off",))
 
 def test_generated_programs():
     """Compare to the bit: terms are multiples of 1/4, so sums are exact in any order."""
-    batch.compare(random_programs(50, 300), EXACT, batch.bitwise)
+    batch.compare(random_programs(30, 300), EXACT, batch.bitwise)
 
 
 def test_mathematics():

@@ -16,6 +16,7 @@ from parki.engine.tree.walk import walk
 from tests.engine import kernel_cases as cases
 from tests.engine.programs import drawn
 from tests.engine.test_kernels import SLOW
+from tests.quick import but
 
 HEAD = """import pykokkos as pk
 
@@ -143,7 +144,10 @@ def test_programs(seed, monkeypatch):
     assert_same(tree, jam(tree, 3), sample.league, sample.fresh_args, sample.written)
 
 
-@pytest.mark.parametrize("name", [n for n, (_, real) in cases.ALL.items() if n not in SLOW and real == "double"])
+IN_DOUBLE = [name for name, (_, real) in cases.ALL.items() if real == "double"]
+
+
+@pytest.mark.parametrize("name", but(*SLOW, of=IN_DOUBLE))
 def test_kernels(name):
     case, real = cases.ALL[name]
     tree = case.unit(real).ir

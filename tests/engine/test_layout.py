@@ -48,8 +48,9 @@ def test_directives_stay_as_they_are(directive):
 
 @pytest.mark.parametrize("lower", [host.lower, gpu.lower])
 def test_code_of_every_kernel_is_laid_out(lower):
-    units = {case.workunit: case.unit(real) for case, real in kernel_cases.ALL.values()}
-    for unit in units.values():
+    last = {case.workunit: (case, real) for case, real in kernel_cases.ALL.values()}
+    for case, real in last.values():
+        unit = case.unit(real)
         lines = lower(unit.ir, unit.default_layouts()).source.splitlines()
         assert max(map(len, lines)) <= layout.WIDTH
         assert sum(line.count("{") - line.count("}") for line in lines) == 0

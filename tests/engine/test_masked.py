@@ -4,6 +4,7 @@ A kernel for AVX-512 must also compile on a machine without it, where nobody wou
 """
 
 import ctypes
+import itertools
 import subprocess
 
 import pytest
@@ -71,9 +72,15 @@ extern "C" int masked() {
 """
 
 
-@pytest.mark.parametrize("lane", [8, 4])
-@pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize("name", ["g++", "clang++-19"])
+#: Compilers, processors and bytes of a lane: every run has each processor with both compilers, one for each size.
+ALL = list(itertools.product(["g++", "clang++-19"], PROCESSORS, [8, 4]))
+TURNS = [0, 1, 1, 0]  # of two compilers and two sizes
+
+
+@pytest.mark.parametrize(
+    ("name", "processor", "lane"),
+    [pytest.param(*of, marks=[pytest.mark.slow] * TURNS[k // 10 * 2 + k % 2]) for k, of in enumerate(ALL)],
+)
 def test_lanes_of_every_element(name, processor, lane, tmp_path):
     size, target, needs = PROCESSORS[processor]
     if not X86 and processor != "this":

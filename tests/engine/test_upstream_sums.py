@@ -9,6 +9,7 @@ import pytest
 import parki
 from parki import engine
 from parki.engine.run import spaces, upstream
+from tests.quick import half
 
 CELL = [[1.0, 0.0, 0.0], [0.3, 1.2, 0.0], [0.1, 0.2, 0.9]]
 N = 120
@@ -40,8 +41,11 @@ def close(u, exact):
     assert np.linalg.norm(u - exact) <= 1e-12 * np.linalg.norm(exact)
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-7])
-@pytest.mark.parametrize("where", [{"periodicity": n, "box": (1, 1.2, 1)} for n in range(4)] + [{"box": CELL}], ids=str)
+WHERE = [{"periodicity": n, "box": (1, 1.2, 1)} for n in range(4)] + [{"box": CELL}]
+SUMS = ("bldtt", "bltc", "kifmm", "chebyshev")
+
+
+@pytest.mark.parametrize(("where", "tolerance"), half(WHERE, [1e-3, 1e-7]), ids=str)
 def test_ewald_sums(where, tolerance, launched, rng):
     """Compare Ewald sums, also with a far field in single precision."""
     x, f = points(rng, 3)
@@ -52,8 +56,7 @@ def test_ewald_sums(where, tolerance, launched, rng):
     assert np.linalg.norm(u - exact) <= (1e-12 if tolerance < 1e-6 else 1e-6) * np.linalg.norm(exact)
 
 
-@pytest.mark.parametrize("space", ["Serial", "OpenMP"])
-@pytest.mark.parametrize("sum_of", ["bldtt", "bltc", "kifmm", "chebyshev"])
+@pytest.mark.parametrize(("sum_of", "space"), half(SUMS, ["Serial", "OpenMP"]))
 def test_sums_over_clusters(sum_of, space, launched, rng):
     x, q = points(rng)
     x = x**3  # crowded near a corner

@@ -73,11 +73,12 @@ PLAIN = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")  # of intege
 def in_turn(name, *choices):
     """Tell whether every run has this combination of a loop's choices.
 
-    It has every second one, and with them all pairs of a loop, a specialisation and a type; the others are slow tests.
+    It has every second or third one, and with them each loop with each specialisation or type; the others are slow.
     """
     kind = next(kind for kind in KINDS if name in kind)
     places = [factor.index(choice) for factor, choice in zip(FACTORS[name], choices, strict=True)]
-    return (kind.index(name) + sum(places)) % 2 == 0
+    turns = 2 if name in P2G or name == "convolve" else 3
+    return (kind.index(name) + sum(places)) % turns == 0
 
 
 def combinations(names):

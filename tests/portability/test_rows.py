@@ -7,6 +7,7 @@ from parki import engine
 from parki.engine import RangePolicy
 from parki.treecode import upward
 from tests.portability import launching
+from tests.quick import every
 
 pytestmark = pytest.mark.portability
 
@@ -36,7 +37,9 @@ def test_source_rows(charges, constants, space, real, rng):
     assert not src[50:].any()
 
 
-@pytest.mark.parametrize("charges", [1, 3])
+@pytest.mark.parametrize(
+    ("charges", "real"), every(2, [(1, "float64"), (1, "float32"), (3, "float32"), (3, "float64")]), indirect=["real"]
+)
 def test_crowd_sums_and_crowd_rows(charges, space, real, rng):
     begin = np.cumsum([GAP, *(size + GAP for size in SIZES)])
     n = int(begin[-1])
