@@ -8,6 +8,7 @@ from parki.engine import TeamPolicy
 from tests.catalogue import PAIRS
 from tests.portability import formulas, launching
 from tests.portability.problems import DTYPES
+from tests.quick import half
 
 pytestmark = pytest.mark.portability
 
@@ -20,8 +21,7 @@ def test_every_workunit_is_here(where):
     assert {name for name, file in where.items() if file == "mutual"} == {"mutual"}
 
 
-@pytest.mark.parametrize("real", DTYPES)
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize(("pair", "real"), half(PAIRS, DTYPES))
 def test_fields_of_both(pair, real, space, rng):
     ns, nu, nf = PAIRS[pair]
     x, charge = rng.standard_normal((3, 40)).astype(real), rng.standard_normal((ns, 40)).astype(real)
