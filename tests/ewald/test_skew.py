@@ -106,8 +106,7 @@ def test_sides_are_those_of_the_cells(rng):
     np.testing.assert_allclose(fields[0], fields[1], rtol=0, atol=1e-12 * np.abs(fields[1]).max())
 
 
-@pytest.mark.parametrize("single", [True, False])
-@pytest.mark.parametrize("variant", every(3, loops.SPREAD))
+@pytest.mark.parametrize(("variant", "single"), every(5, itertools.product(loops.SPREAD, [True, False])))
 def test_gradients_are_along_the_directions_given(variant, single, rng):
     n = 30
     x, begin = loops.cloud(rng, n)
