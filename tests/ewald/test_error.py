@@ -21,9 +21,9 @@ GEOMETRIES = [
 @pytest.fixture
 def plan(rng):
     """Return a plan and its strengths, at a tolerance far above that of the second sum."""
-    x = rng.random((3, 300))
+    x = rng.random((3, 100))
     made = parki.ewald.plan("stokes_comb", x, x, box=(1, 1, 1), tolerance=1e-3)
-    return made, rng.standard_normal((6, 300)), rng.standard_normal((3, 300))
+    return made, rng.standard_normal((6, 100)), rng.standard_normal((3, 100))
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
@@ -51,7 +51,7 @@ def test_an_error_put_in_is_found(plan, size, rng):
     made, *strengths = plan
     u = made(*strengths)
     wrong = u + size * rng.standard_normal(u.shape) * np.sqrt(np.mean(u**2))
-    found = made.error(n=300, u=wrong)
+    found = made.error(n=100, u=wrong)
     assert 0.8 * size < found.value < 1.2 * size
     assert found.low == found.value == found.high  # all targets are sampled, so the interval has no width
 

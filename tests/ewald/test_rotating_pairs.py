@@ -94,7 +94,10 @@ def spin(h, sense, ewald):
     return parki.direct.direct_sum("rpy_rotation", x, x, load, radius=1.0)[5, 0]
 
 
-@pytest.mark.parametrize(("h", "ewald"), [(5.0, True), (5.0, False), (10.0, False), (20.0, False)])
+@pytest.mark.parametrize(
+    ("h", "ewald"),
+    [pytest.param(5.0, True, marks=pytest.mark.slow), (5.0, False), (10.0, False), (20.0, False)],
+)
 @pytest.mark.parametrize("sense", [1, -1])
 def test_the_mobility_of_spheres_is_right_to_the_cube_of_the_inverse_distance(sense, h, ewald):
     """Expand the inverse series: 1 ± s³ − 3s⁸ − 6s¹⁰ …, s = 1/2h, of which the tensor has the first two."""
