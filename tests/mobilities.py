@@ -4,10 +4,9 @@ import numpy as np
 
 
 def matrix(plan):
-    """Return the matrix of a plan whose targets are its sources, all columns in a few calls."""
+    """Return the matrix of a plan whose targets are its sources, a column a call: blocks take kernels of their own."""
     n = plan.kernel.dens * plan.n_sources
-    unit = np.eye(n).reshape(n, plan.kernel.dens, -1)
-    return np.concatenate([plan(part).reshape(len(part), -1) for part in np.array_split(unit, min(n, 12))]).T
+    return np.stack([plan(unit.reshape(plan.kernel.dens, -1)).ravel() for unit in np.eye(n)], axis=1)
 
 
 def dense(plan):

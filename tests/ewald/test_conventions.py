@@ -8,6 +8,7 @@ import pytest
 import parki
 from parki.error import CancellationWarning, NetDensityWarning
 from tests.ewald import sums
+from tests.quick import but
 
 
 def warned(call, category):
@@ -29,9 +30,11 @@ NET = {
 }
 
 
-@pytest.mark.parametrize(
-    "kernel", ["laplace_dipole", "yukawa", "stokes_dl", "stokes_dipole", "rotlet", "regularised_dipole", *NET]
-)
+NO_NET = ("laplace_dipole", "yukawa", "stokes_dl", "stokes_dipole", "rotlet", "regularised_dipole")
+QUICK = ("laplace_dipole", "stokes_dl", "laplace", "stokes_sl", "stokes_comb")
+
+
+@pytest.mark.parametrize("kernel", but(*{*NO_NET, *NET}.difference(QUICK), of=(*NO_NET, *NET)))
 def test_a_net_density_warns_once_a_plan(kernel, rng):
     x, pair = rng.random((3, 40)), parki.pairs.PAIRS[kernel]
     more = sums.PARAMETERS.get(kernel, {})

@@ -151,7 +151,7 @@ def test_coordinates_stay_in_double_precision(rng):
     assert relative_rms(total("laplace", rounded, "double", box=box, tolerance=1e-9), exact) > 1e-4
 
 
-@pytest.mark.parametrize(("space", "variant"), every(3, itertools.product(["Serial", "GpuSim"], VARIANTS)), ids=str)
+@pytest.mark.parametrize(("space", "variant"), every(6, itertools.product(["Serial", "GpuSim"], VARIANTS)), ids=str)
 def test_variants(variant, space, rng):
     given = arguments("stokes_comb", rng, 60)
     options = {"tolerance": 1e-4, "rc": 0.5}

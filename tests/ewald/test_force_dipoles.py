@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import parki
+from tests.quick import but
 
 BOX = (1.0, 1.2, 0.9)
 PLACE = np.array([[0.5], [0.6], [0.45]])
 FORCE, ARM = np.array([1.0, 2.0, -0.5]), np.array([0.3, -0.4, 1.2])
+PERIODICITIES = but(0, 1, of=range(4))
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def couple(at, size, options):
     return parki.ewald.stokes_sl(at, x, f, **options)
 
 
-@pytest.mark.parametrize("sums", range(4), indirect=True)
+@pytest.mark.parametrize("sums", PERIODICITIES, indirect=True)
 def test_opposite_forces_tend_to_a_dipole_and_a_torque(sums):
     """Compare sums of second order in the distance, their ratio, and their limit by extrapolation."""
     at, options = sums
@@ -46,7 +48,7 @@ def test_opposite_forces_tend_to_a_dipole_and_a_torque(sums):
     assert np.linalg.norm((4 * close - far) / 3 - limit) < 1e-6 * np.linalg.norm(limit)
 
 
-@pytest.mark.parametrize("sums", range(4), indirect=True)
+@pytest.mark.parametrize("sums", PERIODICITIES, indirect=True)
 def test_one_double_layer_has_a_source_that_forces_do_not_have(sums):
     """Take q = −f/2 and n = d, whose trace −f·d/2 is the source (f·d) r/r³."""
     at, options = sums
@@ -55,13 +57,13 @@ def test_one_double_layer_has_a_source_that_forces_do_not_have(sums):
     np.testing.assert_allclose(single, dipole(at, tensor, options) + source(at, FORCE @ ARM, options), atol=1e-9)
 
 
-@pytest.mark.parametrize("sums", range(4), indirect=True)
+@pytest.mark.parametrize("sums", PERIODICITIES, indirect=True)
 def test_the_trace_is_a_source(sums):
     at, options = sums
     np.testing.assert_allclose(dipole(at, np.eye(3), options), source(at, 3.0, options), atol=1e-9)
 
 
-@pytest.mark.parametrize("sums", range(4), indirect=True)
+@pytest.mark.parametrize("sums", PERIODICITIES, indirect=True)
 def test_the_kernel_of_dipoles(sums):
     at, options = sums
     found = parki.ewald.stokes_dipole(at, PLACE, np.outer(FORCE, ARM).reshape(9, 1), **options)

@@ -111,7 +111,7 @@ def test_streams_wait_for_each_other(cupy, copied, rng):
     "options",
     [
         {"periodicity": 0},
-        {"periodicity": 1},
+        pytest.param({"periodicity": 1}, marks=pytest.mark.slow),
         {"layout": "nd"},
         {"fft_type": "C2C"},
         {"periodicity": (False, True, True)},

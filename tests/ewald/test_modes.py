@@ -12,17 +12,25 @@ from parki.ewald import kernels
 from parki.ewald.choice import choose
 from parki.ewald.choice.question import Question
 from parki.ewald.stages import multipliers
+from tests.quick import every
 
 GIVEN = {"yukawa": {"kappa": 2.0}, "rpy": {"radius": 0.05}, "regularised_stokeslet": {"epsilon": 0.2}}
 GIVEN |= {"regularised_dipole": {"epsilon": 0.2}}
 NAMES = ["laplace", "yukawa", "stokes_sl", "rpy", "laplace root", "regularised_stokeslet", "regularised_dipole"]
 SKEW = (0.3, -0.2, 0.1)
+PLACES = [(1, None), (2, None), (3, None), (3, SKEW)]
+TYPES = ("float64", "float32")
+#: Every name and place in one type in every run, and in the other in slow ones.
+CASES = [
+    (name, *place, TYPES[(i + j + k) % 2])
+    for i, name in enumerate(NAMES)
+    for j, place in enumerate(PLACES)
+    for k in range(2)
+]
 
 
 @pytest.mark.portability
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("periodicity", "skew"), [(1, None), (2, None), (3, None), (3, SKEW)])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "periodicity", "skew", "dtype"), every(2, CASES))
 def test_filled_tables(name, periodicity, skew, dtype, space, monkeypatch):
     """Every table is filled in, except where modes have no periodic part, and is that of the host."""
     monkeypatch.setattr(multipliers, "LARGE", 2)

@@ -10,6 +10,7 @@ from parki.ewald.split import layers, profiles, window
 from parki.ewald.split.means import Surroundings
 from tests.ewald import sums
 from tests.ewald.one_call import KAPPA, Caller, find
+from tests.quick import every
 
 FILES = {kernel.multiplier: kernel for kernel in (*KERNELS.values(), FAXEN)}
 
@@ -126,8 +127,18 @@ def near(caller, kernel, split, rc, x, s, normals):
     return u
 
 
-@pytest.mark.parametrize("name", [*KERNELS, "laplace_and_grad", "yukawa_and_grad", "yukawa_grad"])
-@pytest.mark.parametrize(("split", "c", "xi"), [("prolate", 22.0, 0.0), ("gaussian", 44.0, 8.8)])
+def in_turn(names, pair):
+    """Return each name with both of a pair, of which every second name has the other first, and the second as slow."""
+    return every(2, [(name, *one) for k, name in enumerate(names) for one in (pair if k % 2 else pair[::-1])])
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "c", "xi"),
+    in_turn(
+        [*KERNELS, "laplace_and_grad", "yukawa_and_grad", "yukawa_grad"],
+        [("prolate", 22.0, 0.0), ("gaussian", 44.0, 8.8)],
+    ),
+)
 def test_near_and_far_fields_add_up(caller, rng, name, split, c, xi):
     """A kernel's profile, far parts, modes and mean suffice: any split gives the same sum."""
     kernel, rc, n = find(name), 0.5, 12
@@ -167,14 +178,11 @@ def gridded(k, x, m, P, beta, along=None):
     return found
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_pressure", "stokes_grad", "stokes_dipole",
-        "regularised_dipole",
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize(("m", "P", "beta"), [(16, 6, 14.0), (24, 5, 13.0)])
+WINDOWED = ("laplace", "laplace_grad", "laplace_dipole", "stokes_sl")
+WINDOWED += ("stokes_pressure", "stokes_grad", "stokes_dipole", "regularised_dipole")
+
+
+@pytest.mark.parametrize(("name", "m", "P", "beta"), in_turn(WINDOWED, [(16, 6, 14.0), (24, 5, 13.0)]))
 def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
     kernel, rc, c, n = find(name), 0.5, 16.0, 60
     profile = profiles.Prolate(c, c / rc)

@@ -7,6 +7,7 @@ import pytest
 
 import parki
 from tests.ewald import sums
+from tests.quick import every
 
 KERNELS = ("laplace", "laplace_grad", "stokes_sl", "stokes_dl", "stokes_comb")
 DENS = {"laplace": 1, "laplace_grad": 1, "stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6}
@@ -60,8 +61,7 @@ def cases(root):
         return dict(file)
 
 
-@pytest.mark.parametrize("periodicity", range(4))
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kernel", "periodicity"), every(3, itertools.product(KERNELS, range(4))))
 def test_frozen_cases(kernel, periodicity, cases):
     """Each kernel meets each tolerance for some periodicity, and each periodicity for some kernel."""
     tolerance = TOLERANCES[(KERNELS.index(kernel) + periodicity) % 3]
@@ -119,7 +119,7 @@ def test_matrices_are_in_the_callers_axes(rng):
     for periodic in ((False, True, True), (True, False, True), (False, False, True)):
         # Differences of the sum itself, by moving targets, which lie apart from the sources.
         trg = cloud(rng, 12) * 0.9 + 0.03
-        u = total("stokes_grad", trg, x, (dens,), periodicity=periodic, tolerance=1e-9).reshape(3, 3, -1)
+        u = total("stokes_grad", trg, x, (dens,), periodicity=periodic, tolerance=1e-4).reshape(3, 3, -1)
         for axis in range(3):
             move = step * (np.arange(3) == axis)[:, None]
             above, below = (exactly("stokes_sl", trg + s * move, x, (dens,), BOX, periodic) for s in (1, -1))

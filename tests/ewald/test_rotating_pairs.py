@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import parki
-from tests.quick import every
+from tests.quick import but, every
 
-PAIRS = [(h, sense) for h in (1.05, 1.3, 2.0, 5.0) for sense in (1, -1)]
+DISTANCES, SENSES = (1.05, 1.3, 2.0, 5.0), (1, -1)
 
 
 def series(h, sense):
@@ -37,13 +37,16 @@ def turning(x, sense):
     return np.where(x[2] > 0, sense, 1) * np.cross([0, 0, 1], x, axis=0)
 
 
-def fitted(kernel, x, y, units, velocities):
-    """Return strengths (n,) of unit densities (n, 3, Ns) at y by least squares, and the largest error at x."""
-    plan = parki.ewald.plan(kernel, x, y, periodicity=0, tolerance=1e-12, rhs=100)
-    columns = [plan(units[k : k + 100]) for k in range(0, len(units), 100)]
-    matrix, right = np.concatenate(columns).reshape(len(units), -1).T, velocities.ravel()
+def fitted(kernel, x, y, units, *velocities):
+    """Return strengths (n,) of unit densities (n, 3, Ns) at y by least squares, and errors at x, of each velocities.
+
+    Units are taken 96 at a time, a multiple of the right-hand sides that a kernel takes at once.
+    """
+    plan = parki.ewald.plan(kernel, x, y, periodicity=0, tolerance=1e-12, rhs=96)
+    columns = [plan(units[k : k + 96]) for k in range(0, len(units), 96)]
+    matrix, right = np.concatenate(columns).reshape(len(units), -1).T, np.stack([v.ravel() for v in velocities], axis=1)
     strengths = np.linalg.lstsq(matrix, right, rcond=1e-12)[0]
-    return strengths, np.abs(matrix @ strengths - right).max()
+    return strengths.T, np.abs(matrix @ strengths - right).max(axis=0)
 
 
 def test_the_series_at_contact_is_a_zeta_function():
@@ -52,8 +55,8 @@ def test_the_series_at_contact_is_a_zeta_function():
     assert series(1 + 1e-7, 1) == pytest.approx(0.75 * zeta, rel=1e-5)
 
 
-@pytest.mark.parametrize(("h", "sense"), PAIRS)
-def test_torques_on_the_axis_make_the_flow(h, sense):
+@pytest.mark.parametrize("h", but(1.3, 2.0, 5.0, of=DISTANCES))
+def test_torques_on_the_axis_make_the_flow(h):
     """Fit torques between each centre and the limit point of its images, e^−α away."""
     m = 24
     to_limit = 0.5 * (1 - np.cos(np.pi * (np.arange(m) + 0.5) / m)) * np.exp(-np.arccosh(h))
@@ -62,20 +65,22 @@ def test_torques_on_the_axis_make_the_flow(h, sense):
     x = both(np.array([np.sin(angle), 0 * angle, np.cos(angle)]), h)
     units = np.zeros((2 * m, 3, 2 * m))
     units[:, 2] = np.eye(2 * m)
-    torques, error = fitted("rotlet", x, y, units, turning(x, sense))
-    assert error < 1e-9
-    lower, upper = torques.reshape(2, m).sum(axis=1)
-    assert lower == pytest.approx(series(h, sense), rel=1e-10)
-    assert upper == pytest.approx(sense * series(h, sense), rel=1e-10)
+    fits, errors = fitted("rotlet", x, y, units, *(turning(x, sense) for sense in SENSES))
+    assert errors.max() < 1e-9
+    for sense, torques in zip(SENSES, fits, strict=True):
+        lower, upper = torques.reshape(2, m).sum(axis=1)
+        assert lower == pytest.approx(series(h, sense), rel=1e-10)
+        assert upper == pytest.approx(sense * series(h, sense), rel=1e-10)
 
 
-@pytest.mark.parametrize(("h", "n", "inside"), every(3, [(1.4, 90, 0.5), (2.0, 80, 0.4), (5.0, 70, 0.4)]))
+@pytest.mark.parametrize(("h", "n", "inside"), every(3, [(2.0, 80, 0.4), (1.4, 90, 0.5), (5.0, 70, 0.4)]))
 def test_forces_inside_the_spheres_make_the_flow(h, n, inside):
     y, x = both(spiral(n, inside), h), both(spiral(2 * n, 1.0), h)
-    for sense in (1, -1):
-        f, error = fitted("stokes_sl", x, y, np.eye(6 * n).reshape(-1, 3, 2 * n), turning(x, sense))
-        assert error < 1e-3
-        f = f.reshape(3, 2 * n)
+    units = np.eye(6 * n).reshape(-1, 3, 2 * n)
+    fits, errors = fitted("stokes_sl", x, y, units, *(turning(x, sense) for sense in SENSES))
+    assert errors.max() < 1e-3
+    for sense, forces in zip(SENSES, fits, strict=True):
+        f = forces.reshape(3, 2 * n)
         torques = (y[0] * f[1] - y[1] * f[0]).reshape(2, n).sum(axis=1)
         np.testing.assert_allclose(torques, series(h, sense) * np.array([1, sense]), rtol=1e-6)
 
@@ -89,7 +94,10 @@ def spin(h, sense, ewald):
     return parki.direct.direct_sum("rpy_rotation", x, x, load, radius=1.0)[5, 0]
 
 
-@pytest.mark.parametrize(("h", "ewald"), [(5.0, True), (5.0, False), (10.0, False), (20.0, False)])
+@pytest.mark.parametrize(
+    ("h", "ewald"),
+    [pytest.param(5.0, True, marks=pytest.mark.slow), (5.0, False), (10.0, False), (20.0, False)],
+)
 @pytest.mark.parametrize("sense", [1, -1])
 def test_the_mobility_of_spheres_is_right_to_the_cube_of_the_inverse_distance(sense, h, ewald):
     """Expand the inverse series: 1 ± s³ − 3s⁸ − 6s¹⁰ …, s = 1/2h, of which the tensor has the first two."""

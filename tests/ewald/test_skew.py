@@ -14,7 +14,7 @@ from tests.catalogue import PAIRS
 from tests.ewald import loops
 from tests.ewald.fields import near_field
 from tests.portability import formulas
-from tests.quick import but, every
+from tests.quick import but
 
 # Tilts t01, t02, t12 of the sides 1.0, 1.3, 0.8.
 TILTS = {
@@ -106,8 +106,14 @@ def test_sides_are_those_of_the_cells(rng):
     np.testing.assert_allclose(fields[0], fields[1], rtol=0, atol=1e-12 * np.abs(fields[1]).max())
 
 
-@pytest.mark.parametrize("single", [True, False])
-@pytest.mark.parametrize("variant", every(3, loops.SPREAD))
+GRADIENTS = [("BASE", True), ("BLOCK", False)]
+GRADIENTS += [case for case in itertools.product(loops.SPREAD, [True, False]) if case not in GRADIENTS]
+
+
+@pytest.mark.parametrize(
+    ("variant", "single"),
+    [pytest.param(*case, marks=[pytest.mark.slow] * (k >= 2)) for k, case in enumerate(GRADIENTS)],
+)
 def test_gradients_are_along_the_directions_given(variant, single, rng):
     n = 30
     x, begin = loops.cloud(rng, n)

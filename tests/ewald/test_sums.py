@@ -65,17 +65,16 @@ def crystal(name, cells):
     return x, np.repeat(np.array(charges, float), moves.shape[1]), edge * cells
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-9, 1e-12])
-@pytest.mark.parametrize("name", MADELUNG)
+@pytest.mark.parametrize(("name", "tolerance"), every(4, itertools.product(MADELUNG, [1e-3, 1e-9, 1e-12])))
 def test_madelung(name, tolerance):
     x, q, side = crystal(name, 1)
     u = parki.ewald.laplace(x, x, q, box=(side,) * 3, tolerance=tolerance)
     assert error(u, MADELUNG[name] * q) <= tolerance
 
 
-@pytest.mark.parametrize("split", ["prolate", "gaussian"])
-@pytest.mark.parametrize("cells", [2, 3, 4, 6])
-@pytest.mark.parametrize("name", MADELUNG)
+@pytest.mark.parametrize(
+    ("name", "cells", "split"), every(3, itertools.product(MADELUNG, [2, 3, 4, 6], ["prolate", "gaussian"]))
+)
 def test_larger_crystals(name, cells, split):
     """Whole shells of a perfect crystal err alike; parameters account for this."""
     x, q, side = crystal(name, cells)
@@ -91,8 +90,7 @@ def test_one_charge(side, tolerance):
     assert u[0] * side == pytest.approx(ONE_CHARGE, rel=tolerance)
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-9, 1e-12])
-@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize(("axis", "tolerance"), every(4, itertools.product(range(3), [1e-3, 1e-9, 1e-12])))
 def test_hasimoto(axis, tolerance):
     side = 2.5
     force = np.zeros((3, 1))

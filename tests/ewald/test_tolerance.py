@@ -206,7 +206,7 @@ def ratio(d):
     return max(float(np.linalg.norm(u[c] - right[c]) / np.linalg.norm(right[c])) for c in parts) / d.tolerance
 
 
-@pytest.mark.parametrize("seed", every(3, range(40)))
+@pytest.mark.parametrize("seed", every(7, range(40)))  # prime to the numbers of kernels and of dtypes in turn
 def test_tolerance_is_met(seed):
     d = quick(seed)
     assert ratio(d) <= 1, d

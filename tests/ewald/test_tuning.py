@@ -81,7 +81,7 @@ def others(plan):
     ("kernel", "tolerance", "periodicity", "n"),
     [
         ("laplace", 1e-4, 3, N),
-        ("laplace", 1e-8, 3, N),
+        pytest.param("laplace", 1e-8, 3, N, marks=pytest.mark.slow),
         ("stokes_sl", 1e-8, 2, N),
         ("laplace", 1e-4, 0, 10 * N),
         ("stokes_sl", 1e-4, 3, N),
