@@ -87,7 +87,7 @@ class Reference:
     charges, results : int
         Components of a particle's density and of its result.
     wanted : tuple
-        Points of a leaf that suit a cube, and costs, as `parki.fmm.balance.leaves` takes them; whether the root.s
+        Points of a leaf that suit a cube, and costs, as `parki.fmm.balance.leaves` takes them; whether the root's
         side is rounded.
     """
 

@@ -1,5 +1,7 @@
 """Fast multipole sums over ranks: equal to those of one process, with both exchanges of values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,18 @@ def test_many_ranks_of_all_sets(method, points, scheme):
 def test_parameters_are_those_of_one_process(method, points):
     assert_same(case(method, points=points, n=4000, options={"tolerance": 1e-4}), 5)
     assert_same(case(method, points=points, targets="uniform", n=4000, options={"tolerance": 1e-4}), 5)
+
+
+@pytest.mark.parametrize("points", ["uniform", "plummer"])
+def test_hosts_of_other_costs_take_the_leaves_of_the_first(points, monkeypatch):
+    costs = fmm_method.FmmOverRanks._sum_costs
+
+    def of_rank(method, *arguments):
+        cost = costs(method, *arguments)
+        return replace(cost, pair=cost.pair * 10.0**method.comm.rank)
+
+    monkeypatch.setattr(fmm_method.FmmOverRanks, "_sum_costs", of_rank)
+    assert_same(case(points=points, n=4000, options={"tolerance": 1e-4}), 3)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from parki.fmm.balance import Cloud, FmmCosts
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import RankOctree
 from parki.fmm.kinds import Chebyshev, Kifmm
-from parki.fmm.method import Aim, Fmm
+from parki.fmm.method import Aim, Fmm, Leaves
 from parki.fmm.surface_expansion import any_far
 from parki.freespace import FreeMethod
 from parki.timing import PhaseTimes
@@ -160,6 +160,10 @@ class FmmOverRanks(FreeOverRanks, Fmm):
             return SumOverRanks(
                 placement, particles.charges, particles.result, problem.with_points(None, None), structure
             )
+
+    def _leaves(self, problem: RanksProblem, aim: Aim) -> Leaves:
+        """Return the leaves that the first rank chooses: hosts of other ranks may have other costs."""
+        return self.comm.bcast(super()._leaves(problem, aim))
 
     def _cloud(self, points: Array) -> RankCloud:
         return RankCloud(points, self, ranks.total(self.comm, points.shape[1]))
