@@ -69,14 +69,7 @@ class OccupiedBoxes:
             Side of the root.
         limit : float
         """
-        keys = np.concatenate([_keys(points, low, width) for points in samples])
-        order = np.argsort(keys)
-        of_set = np.repeat(np.arange(len(samples)), [points.shape[1] for points in samples])
-        weight = np.zeros((len(samples), len(keys)))
-        weight[of_set, np.arange(len(keys))] = np.take(weights, of_set)
-        totals = np.zeros((len(samples), len(keys) + 1))
-        np.cumsum(weight[:, order], axis=1, out=totals[:, 1:])
-        keys = keys[order]
+        keys, totals = _in_order(samples, weights, low, width)
         bits = np.frexp((keys[1:] ^ keys[:-1]).astype(np.float64))[1]
         change = np.concatenate([[0], LEVELS + 1 - (bits + 2) // 3, [0]])  # first level at which a box is another
         start, stop, first = np.zeros(1, np.int64), np.array([len(keys)]), 0
@@ -119,6 +112,16 @@ class OccupiedBoxes:
         neighbours = 3.0 ** self.dimensions[self.parent]
         repeated = np.minimum(self.weight - 1, self.sources)  # by the targets' own places in a sample
         return np.minimum(neighbours * (self.sources - repeated), self.sources[0])
+
+
+def _in_order(samples: Sequence[Floats], weights: Sequence[float], low: Floats, width: float) -> tuple[Ints, Floats]:
+    """Return the sorted keys of all samples, and the numbers of points (samples, keys + 1) that each key follows."""
+    keys = np.concatenate([_keys(points, low, width) for points in samples])
+    order = np.argsort(keys)
+    of_sample = np.repeat(np.arange(len(samples)), [points.shape[1] for points in samples])[order]
+    totals = np.zeros((len(samples), len(keys) + 1))
+    totals[of_sample, np.arange(1, len(keys) + 1)] = np.take(weights, of_sample)
+    return keys[order], np.cumsum(totals, axis=1)
 
 
 def _keys(points: Floats, low: Floats, width: float) -> Ints:
