@@ -204,7 +204,7 @@ OWN = {
 @pytest.mark.parametrize(
     ("method", "name"),
     [
-        *((method, "two charges") for method in TREECODES),
+        *every(3, [(method, "two charges") for method in TREECODES]),
         *((method, name) for method in FMM for name in ("homogeneous", "with a length")),
         *(pytest.param(method, "two charges", marks=pytest.mark.slow) for method in FMM),
     ],

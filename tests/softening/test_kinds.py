@@ -50,7 +50,7 @@ def drawn(seed):
     return shape(N, seed), rng.choice(lengths, N, p=share), q
 
 
-@pytest.mark.parametrize("seed", every(10, range(24)))
+@pytest.mark.parametrize("seed", every(14, range(24)))
 @pytest.mark.parametrize("method", EVERY)
 def test_sums(method, seed):
     (x, e, q), kernel, tolerance = drawn(seed), SOFTENED[seed // 2 % 2], (1e-3, 1e-5, 1e-7)[seed % 3]
