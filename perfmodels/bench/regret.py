@@ -1,7 +1,8 @@
 """Time lost by the method that `parki.sum` picks, against the fastest one: `parki bench regret`.
 
-Every run has points of its own and makes its plan, so that no table of another run is at hand.  Methods that are
-predicted to take more than `SLOW` times as long as the pick are not run.
+Every run has points of its own, moved by a thousandth, and makes its plan; tables that depend on the size of boxes are
+mostly at hand, as they are for moving points.  Methods that are predicted to take more than `SLOW` times as long as the
+pick are not run.
 """
 
 import argparse
