@@ -161,8 +161,7 @@ def test_the_flow_of_others_is_accurate_where_blobs_are_narrow(rng):
 def test_far_parts_beyond_the_cutoff_do_not_overflow(rng):
     """A batch of few targets is as wide as the box, and its list has sources many cutoffs from most of them."""
     x, y, d = (a.astype(np.float32) for a in (rng.random((3, 30)), rng.random((3, 1)), rng.standard_normal((3, 1))))
-    x, y = (points * np.float32([[1.0], [0.1], [0.1]]) for points in (x, y))  # a long box, which has a small grid
-    options = {"periodicity": 0, "box": (1.0, 0.1, 0.1), "rc": 0.05, "tolerance": 1e-6, "p2p_method": "LIST"}
+    options = {"periodicity": 0, "box": (1, 1, 1), "rc": 0.05, "tolerance": 1e-6, "p2p_method": "LIST"}
     found = parki.ewald.regularised_dipole(x, y, d, 0.02, **options)
     exact = parki.direct.direct_sum(NAME, x, y, d, epsilon=0.02)
     assert np.linalg.norm(found - exact) <= 1e-4 * np.linalg.norm(exact)
