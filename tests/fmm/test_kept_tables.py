@@ -52,9 +52,8 @@ def test_moved_points_keep_tables(monkeypatch, tmp_path, method, kernel, paramet
     monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path))
     x, q = samples.plummer(1500, 5), samples.charges(1500, seed=6)
     side = float(np.ptp(x, axis=1).max())
-    x *= (
-        math.ldexp(math.floor(math.frexp(side)[0] * 64) + 0.5, math.frexp(side)[1] - 6) / side
-    )  # half way between sides
+    mantissa, exponent = math.frexp(side)
+    x *= math.ldexp(math.floor(64 * mantissa) + 0.5, exponent - 6) / side  # half way between two rounded sides
     calls = counted(monkeypatch, module, name)
 
     def plan(points):

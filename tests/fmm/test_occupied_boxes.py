@@ -79,12 +79,9 @@ def test_equal_points_are_not_divided_for_ever():
 @pytest.mark.parametrize(("shape", "tolerance"), [("sphere", 1e-5), ("two groups", 1e-5), ("plummer", 1e-3)])
 def test_the_choice_costs_little_more_than_the_best(shape, tolerance):
     x = SHAPES[shape](60_000, 5)
-    order = params.order(tolerance)
-    goal, costs = (
-        params.leaf_size("kifmm", order),
-        balance.costs(representations.find(pairs.find("coulomb")), order, "float64"),
-    )
-    cloud = Cloud(x)
+    order, cloud = params.order(tolerance), Cloud(x)
+    goal = params.leaf_size("kifmm", order)
+    costs = balance.costs(representations.find(pairs.find("coulomb")), order, "float64")
     choice = balance.leaves(cloud, cloud, goal, costs)
 
     def seconds(size, fill):
