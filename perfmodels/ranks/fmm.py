@@ -320,7 +320,8 @@ def predicted(model: FmmModel, n: int, ranks: int) -> RankedSum:
     for name in (scheme, "ghosts"):
         traffic[name] = Sent(counts[f"{name} most"], counts[f"{name} messages"], counts[f"{name} mean"])
     work = {"n": float(n), "moved": float(n) * depth, "pairs": entries, "boxes": 8 / 7 * leaves, "skeleton": 0.0}
-    own_work = {name: value * counts["own"] / n for name, value in work.items()}
+    own_share = counts["own"] / n  # 1 on one rank, where both works are equal to the bit
+    own_work = {name: value * own_share for name, value in work.items()}
     own_work |= {
         "recut": counts["recut"],
         "skeleton": counts["boxes"],
