@@ -48,8 +48,15 @@ class Kifmm(Fmm):
     def _has_sizes(self, aim: Aim) -> bool:
         return aim.representation.per_level
 
-    def _table_seconds(self, aim: Aim, levels: int) -> float:
-        return levels * OPERATOR_SECONDS * aim.parameters.order**OPERATOR_POWER if self._has_sizes(aim) else 0.0
+    def _cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+        (x, y), sizes = self._clouds(problem), aim.leaves.sizes
+        counts = balance.counted(x, y, sizes)
+        kind, making = ("even", "fmm") if sizes.is_even else ("uneven", "uneven fmm")
+        seconds = self._sum_costs(problem, aim).of(counts, (x.n + y.n) / 2)
+        call = balance.taken(seconds, kind, aim.linear, problem.dtype.name, self.space)
+        level = OPERATOR_SECONDS * aim.parameters.order**OPERATOR_POWER
+        operators = counts.levels * level if self._has_sizes(aim) else 0.0
+        return PlanCost(prediction.making(making, problem.points) + operators, call)
 
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         if not any_far(tree, lists):
@@ -86,16 +93,8 @@ class Chebyshev(Fmm):
         """Return the numbers of pairs of particles by the boxes through which they meet."""
         return Met.of(nodes, lists)
 
-    def cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
-        """Predict the seconds of a plan and of a call, by a tree and lists that are then forgotten.
-
-        Raises
-        ------
-        ValueError
-            For a tolerance that needs too many points.
-        """
-        if problem.empty:
-            return super().cost(problem, aim)
+    def _cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+        # by a tree and lists that are then forgotten
         tree = self._tree(problem, aim)
         lists = octlists.lists(tree.nodes, self._points(aim.parameters.order)).only
         order = self._refined(aim, tree.nodes, lists).parameters.order

@@ -270,17 +270,14 @@ class Fmm(TaskMethod):
         return work.predict(structure, aim.parameters, problem.dtype, self.space, nbytes)
 
     def cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
-        """Predict the seconds of a plan and of a call, by the costs of leaves."""
-        if problem.empty:
-            return PlanCost(prediction.making("fmm", 0), 0.0)
-        (x, y), sizes, costs = self._clouds(problem), aim.leaves.sizes, self._sum_costs(problem, aim)
-        kind, making = ("even", "fmm") if sizes.is_even else ("uneven", "uneven fmm")
-        if costs is None:
-            return PlanCost(prediction.making(making, problem.points), 0.0)
-        counts = balance.counted(x, y, sizes)
-        seconds = costs.of(counts, (x.n + y.n) / 2)
-        call = balance.taken(seconds, kind, aim.linear, problem.dtype.name, self.space)
-        return PlanCost(prediction.making(making, problem.points) + self._table_seconds(aim, counts.levels), call)
+        """Predict the seconds of a plan and of a call.
+
+        Raises
+        ------
+        ValueError
+            For interpolation with a tolerance that needs too many points.
+        """
+        return PlanCost(prediction.making("fmm", 0), 0.0) if problem.empty else self._cost(problem, aim)
 
     # Parameters -------------------------------------------------------------------------------------------------------
     def _order(self, linear: Pair, tolerance: float) -> int:
@@ -328,9 +325,9 @@ class Fmm(TaskMethod):
     def _has_sizes(self, aim: Aim) -> bool:
         """Return whether boxes of each size need tables of their own."""
 
-    def _table_seconds(self, aim: Aim, levels: int) -> float:
-        """Return the seconds of making the tables of boxes on some levels, where each level needs its own."""
-        return 0.0
+    @abstractmethod
+    def _cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+        """Predict the seconds of a plan and of a call for some targets and sources."""
 
     @abstractmethod
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
