@@ -12,7 +12,8 @@ from typing import List
 
 import pykokkos as pk
 
-real = pk.double
+real = pk.double  # of spectra
+wide = pk.double  # of equivalent sources and check values
 P = 6  # surface points per edge
 NS = 1  # components of equivalent sources
 NT = 1  # components of check values
@@ -33,7 +34,7 @@ def start(first: int, k: int) -> int:
 
 @pk.workunit(scratch=[(real, lambda p: 16 * P * F)])
 def forward(
-    team: pk.TeamMember, octet: pk.View1D[pk.int32], given: pk.View3D[real], column: pk.View1D[pk.int32],
+    team: pk.TeamMember, octet: pk.View1D[pk.int32], given: pk.View3D[wide], column: pk.View1D[pk.int32],
     cosine: pk.View2D[real], sine: pk.View2D[real], spectra: pk.View3D[real], first: int, planes: int,
 ):  # fmt: skip
     """Transform the equivalent sources of octets `octet`, planes first … first + planes - 1, one plane per team.
@@ -60,11 +61,13 @@ def forward(
                 on_rim: bool = x == 0 or x == P - 1 or y == 0 or y == P - 1
                 if on_rim:
                     for z in range(P):
-                        zr[y] += given[o][at + z][i] * cosine[k][z]
-                        zi[y] -= given[o][at + z][i] * sine[k][z]
+                        v: real = real(given[o][at + z][i])
+                        zr[y] += v * cosine[k][z]
+                        zi[y] -= v * sine[k][z]
                 else:
-                    zr[y] = given[o][at][i] + given[o][at + 1][i] * cosine[k][P - 1]
-                    zi[y] = -(given[o][at + 1][i] * sine[k][P - 1])
+                    end: real = real(given[o][at + 1][i])
+                    zr[y] = real(given[o][at][i]) + end * cosine[k][P - 1]
+                    zi[y] = -(end * sine[k][P - 1])
             for j in range(P):
                 rc: real = 0.0
                 rs: real = 0.0
@@ -226,7 +229,7 @@ def products(
 @pk.workunit(scratch=[(real, lambda p: 16 * P * F)])
 def backward(
     team: pk.TeamMember, octet: pk.View1D[pk.int32], spectra: pk.View3D[real], column: pk.View1D[pk.int32],
-    cosine: pk.View2D[real], sine: pk.View2D[real], made: pk.View3D[real], first: int, planes: int,
+    cosine: pk.View2D[real], sine: pk.View2D[real], made: pk.View3D[wide], first: int, planes: int,
 ):  # fmt: skip
     """Add the inverse transform of planes first … first + planes - 1 to the check values of octets `octet`."""
     b: int = team.league_rank()
@@ -309,10 +312,10 @@ def backward(
                     on_rim: bool = x == 0 or x == P - 1 or y == 0 or y == P - 1
                     if on_rim:
                         for z in range(P):
-                            made[o][at + z][i] += vr * cosine[k][z] - vi * sine[k][z]
+                            made[o][at + z][i] += wide(vr * cosine[k][z] - vi * sine[k][z])
                     else:
-                        made[o][at][i] += vr
-                        made[o][at + 1][i] += vr * cosine[k][P - 1] - vi * sine[k][P - 1]
+                        made[o][at][i] += wide(vr)
+                        made[o][at + 1][i] += wide(vr * cosine[k][P - 1] - vi * sine[k][P - 1])
 
             pk.parallel_for(pk.ThreadVectorRange(team, 8), lane)
 

@@ -61,7 +61,7 @@ def time(counts: Counts, machine: Machine, dtype: str = "float64", units: int = 
     machine
         Machine that does the work.
     dtype
-        ``"float64"`` or ``"float32"``.
+        ``"float64"`` or ``"float32"``, for counts without a type.
     units
         Cores at work; a GPU is one unit.
     share
@@ -74,7 +74,7 @@ def time(counts: Counts, machine: Machine, dtype: str = "float64", units: int = 
     """
     if not (share > 0 and units > 0):
         raise ValueError(f"share, units: found {share}, {units}, expected positive numbers")
-    parts = {"compute": _compute(counts, machine, dtype) / units}
+    parts = {"compute": _compute(counts, machine, counts.dtype or dtype) / units}
     for level, count in counts.bytes.items():
         if count:
             fill = counts.fill if level in PER_LANE else 1.0

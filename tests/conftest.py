@@ -20,6 +20,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before the first library 
 from parki import hints
 from parki.engine import SpaceUnavailable
 from parki.engine.run import spaces
+from parki.fmm import params
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, max_examples=40)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=1000)
@@ -35,8 +36,10 @@ def _no_idle_stages():
 
 @pytest.fixture
 def all_digits(monkeypatch):
-    """Compute roots and exponentials to all digits at any tolerance, as devices do: results agree to rounding."""
+    """Compute roots, exponentials and spectra of boxes to all digits at any tolerance: results agree to rounding."""
     monkeypatch.setattr(hints, "SHORT", ())
+    monkeypatch.setattr(params, "SINGLE", np.inf)
+    monkeypatch.setattr(params, "HARDER_SINGLE", np.inf)
 
 
 @pytest.fixture

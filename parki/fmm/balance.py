@@ -70,15 +70,18 @@ class FmmCosts:
 
 
 @lru_cache(maxsize=64)
-def costs(representation: Representation, p: int, dtype: str) -> FmmCosts:
-    """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
-    pair, flop = _rates(representation.pair, dtype)
+def costs(representation: Representation, p: int, dtype: str, spectra: str) -> FmmCosts:
+    """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios.
+
+    Spectra, by which boxes meet, have a type of their own.
+    """
+    (pair, flop), spectra_flop = _rates(representation.pair, dtype), _flop(spectra)
     f, m, kt, ks = 2 * p - 1, surfaces.count(p), representation.check, representation.equivalent
     frequencies = (f**3 + 1) / 2
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
-    octet = OCTET + flop * (transforms / TRANSFORMS + dense / DENSE)
-    return FmmCosts(pair, flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
+    octet = OCTET + spectra_flop * transforms / TRANSFORMS + flop * dense / DENSE
+    return FmmCosts(pair, spectra_flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
 
 
 def of_one_set(cost: FmmCosts, pair: Pair) -> FmmCosts:
@@ -112,8 +115,12 @@ def _pair_seconds(pair: Pair, dtype: str, machine: Machine) -> float:
 def _rates(pair: Pair, dtype: str) -> tuple[float, float]:
     """Return the seconds of a pair of particles, and of an operation."""
     machine = Machine.load("host")
-    seconds = _pair_seconds(pair, dtype, machine)
-    return seconds * clusters.share(machine, "pp") / PAIRS, 0.5 / machine.operations[dtype]["fma"]
+    return _pair_seconds(pair, dtype, machine) * clusters.share(machine, "pp") / PAIRS, _flop(dtype)
+
+
+def _flop(dtype: str) -> float:
+    """Return the seconds of an operation."""
+    return 0.5 / Machine.load("host").operations[dtype]["fma"]
 
 
 @dataclass(frozen=True, eq=False)

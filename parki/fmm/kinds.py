@@ -10,7 +10,7 @@ import numpy as np
 
 from parki import engine, prediction
 from parki.engine import spaces
-from parki.fmm import balance, chebyshev_m2l, chebyshev_order, limits, representations, surfaces
+from parki.fmm import balance, chebyshev_m2l, chebyshev_order, limits, params, representations, surfaces
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
@@ -43,7 +43,16 @@ class Kifmm(Fmm):
         return surfaces.count(order)
 
     def _costs(self, aim: Aim, order: int) -> balance.FmmCosts:
-        return balance.costs(aim.representation, order, aim.dtype.name)
+        return balance.costs(aim.representation, order, aim.dtype.name, self._spectra(aim))
+
+    def _error(self, aim: Aim) -> float:
+        """Return the relative error of a sum."""
+        return aim.parameters.expected if aim.tolerance is None else aim.tolerance
+
+    def _spectra(self, aim: Aim) -> str:
+        """Return the type of spectra."""
+        is_harder = self._is_harder or not aim.linear.ours
+        return params.spectra(aim.dtype.name, self.rounding(self._error(aim)), is_harder)
 
     def _has_sizes(self, aim: Aim) -> bool:
         return aim.representation.per_level
@@ -64,9 +73,8 @@ class Kifmm(Fmm):
         return aim.representation.check + 2 * aim.representation.equivalent  # equivalents are also kept as class values
 
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
-        p = aim.parameters
-        cut = p.expected if aim.tolerance is None else aim.tolerance
-        error = self.rounding(cut)
+        cut = self._error(aim)
+        aims = {"error": self.rounding(cut), "single": self._spectra(aim) == "float32"}
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         team_limits = limits.of(self.space)
@@ -74,7 +82,9 @@ class Kifmm(Fmm):
             devices = len(aim.schedule.units.devices)
             sizes = TaskSizes.of(spaces.workers(self.space), len(tree.nodes.octet_parent), devices)
             team_limits = replace(limits.DEVICE if devices else team_limits, tasks=sizes)
-        return surface_expansion(tree, lists, aim.representation, p.order, team_limits, tolerance=cut, error=error)
+        return surface_expansion(
+            tree, lists, aim.representation, aim.parameters.order, team_limits, tolerance=cut, **aims
+        )
 
 
 class Chebyshev(Fmm):

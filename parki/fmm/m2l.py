@@ -96,9 +96,12 @@ def plane_groups(p: int, nbytes: int, limit: int) -> list[tuple[int, int]]:
     return out
 
 
-def forward(p: int, dens: int, real: DTypeLike) -> Workunit:
-    """Return the workunit from equivalents of `dens` components to spectra; a direction has p grid points."""
-    return engine.kernel("m2l", "forward", real=np.dtype(real), P=p, NS=dens)
+def forward(p: int, dens: int, real: DTypeLike, wide: DTypeLike) -> Workunit:
+    """Return the workunit from equivalents of `dens` components, of type `wide`, to spectra of type `real`.
+
+    A direction has p grid points.
+    """
+    return engine.kernel("m2l", "forward", real=np.dtype(real), wide=np.dtype(wide), P=p, NS=dens)
 
 
 def products(dens: int, result: int, real: DTypeLike) -> Workunit:
@@ -111,9 +114,9 @@ def block_products(dens: int, result: int, real: DTypeLike, shape: Staged) -> Wo
     return engine.kernel("m2l_block", "block_products", real=np.dtype(real), NS=dens, NT=result, **shape.slots)
 
 
-def backward(p: int, result: int, real: DTypeLike) -> Workunit:
-    """Return the workunit from spectra to check values."""
-    return engine.kernel("m2l", "backward", real=np.dtype(real), P=p, NT=result)
+def backward(p: int, result: int, real: DTypeLike, wide: DTypeLike) -> Workunit:
+    """Return the workunit from spectra of type `real` to check values of type `wide`."""
+    return engine.kernel("m2l", "backward", real=np.dtype(real), wide=np.dtype(wide), P=p, NT=result)
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,8 @@ class OctetValues:
         Rows component · m + surface point; columns are siblings.
     checks : Handle (octets, at least result · m, 8)
         The same for check values; added to.
+    real : dtype
+        Type of spectra and of their tables: that of the values, or a shorter one.
     """
 
     p: int
@@ -147,10 +152,11 @@ class OctetValues:
     result: int
     equivalents: Handle
     checks: Handle
+    real: np.dtype[Any]
 
     @property
-    def real(self) -> np.dtype[Any]:
-        """Return the type of all values."""
+    def wide(self) -> np.dtype[Any]:
+        """Return the type of equivalents and check values."""
         return self.checks.dtype
 
 
@@ -253,7 +259,7 @@ class _PlaneGroups:
         target = {"octet": self.targets, "spectra": spectra_out, "made": v.checks, **plane_args}
         product = {"given": spectra_in, "made": spectra_out, "place": self.shared.place, **self.lists}
         product |= {"table": self.kernel[begin : begin + count], "columns": spectra.COLUMNS}
-        units = forward(v.p, v.dens, v.real), backward(v.p, v.result, v.real)
+        units = forward(v.p, v.dens, v.real, v.wide), backward(v.p, v.result, v.real, v.wide)
         return [
             Step(phase, units[0], len(self.sources) * v.dens * planes, source, shape=TRANSFORM),
             self._products(count, product),

@@ -283,11 +283,16 @@ class Fmm(TaskMethod):
     def _order(self, linear: Pair, tolerance: float) -> int:
         """Return the points per edge for a tolerance; for interpolation a first guess, for the size of leaves."""
         increase = 0
-        if self.gradient or self.kernel.name in HARDER:
+        if self._is_harder:
             increase = 1 if tolerance > FINE else 2
         if not linear.ours:  # a caller's own kernel: vectors need more than the flows known here
             increase = 1 if linear.result == 1 else 2
         return params.order(tolerance, increase)
+
+    @property
+    def _is_harder(self) -> bool:
+        """Tell whether sums need more digits than potentials, as far fields are small beside the parts that add up."""
+        return bool(self.gradient) or self.kernel.name in HARDER
 
     def _leaf_size(self, order: int, representation: Representation | None) -> int:
         """Return the points of a leaf that suit a cube of uniform points."""

@@ -9,7 +9,7 @@ Source: L. Ying, G. Biros, D. Zorin, J. Comput. Phys. 196 (2004) 591–626.  I. 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from parki import engine
 from parki.engine import Workunit
 from parki.engine.steps import Handle, Step, Steps, glue, scratch, state
-from parki.fmm import box_operators, m2l, memory, representations, spectra, surfaces
+from parki.fmm import box_operators, m2l, representations, surfaces, transforms
 from parki.fmm.box_operators import Operators
 from parki.fmm.box_translations import BoxTranslations
 from parki.fmm.expansion import TOP_LEVEL, BoxValues, Expansion, Particles, ordered, part_of, table, teams
@@ -49,11 +49,14 @@ class SurfaceKernels:
     real : dtype
     error : float
         Relative error of the sum, for which fewer digits of roots and exponentials may be enough.
+    single : bool
+        Whether spectra may be in single precision.
     """
 
     representation: Representation
     real: DTypeLike
     error: float = 0.0
+    single: bool = False
 
     def check_values(self) -> Workunit:
         """Return the sum over particles at surface points."""
@@ -88,11 +91,14 @@ class SurfaceExpansion(Expansion):
         Points per edge of a surface.
     operators : dict
         Operators of each level by its number, one object where levels share them; empty if no boxes have expansions.
+    spectra : dtype
+        Type of the spectra by which boxes meet.
     """
 
     representation: Representation
     p: int
-    operators: Mapping[int, Operators] = field(default_factory=dict)
+    operators: Mapping[int, Operators]
+    spectra: np.dtype[Any]
 
     @property
     def far(self) -> bool:
@@ -102,7 +108,7 @@ class SurfaceExpansion(Expansion):
 
 def surface_expansion(
     tree: Octree, lists: OctLists, representation: Representation, p: int, limits: TeamLimits, *, tolerance: float,
-    error: float = 0.0,
+    error: float = 0.0, single: bool = False,
 ) -> SurfaceExpansion:  # fmt: skip
     """Return a sum by equivalent sources.
 
@@ -118,20 +124,23 @@ def surface_expansion(
         Relative error of the sum; singular values that matter less are left out.
     error : float
         Relative error of the sum, for which fewer digits of roots and exponentials may be enough.
+    single : bool
+        Whether boxes may meet by spectra in single precision.
     """
     particles, part = Particles.of(tree, representation.pair), part_of(tree)
-    kernels = SurfaceKernels(representation, particles.real, error)
+    kernels = SurfaceKernels(representation, particles.real, error, single)
     boxes, upward, far = None, [], []
     if any_far(tree, lists) if part is None else part.far and tree.nodes.depth >= TOP_LEVEL:
-        boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
-        upward, far = boxes.upward(), [*boxes.m2l(lists), *boxes.p2l_m2p(lists), *boxes.downward()]
+        boxes = _SurfaceBoxes(tree, lists, particles, kernels, p, limits, tolerance)
+        upward, far = boxes.upward(), [*boxes.m2l(), *boxes.p2l_m2p(lists), *boxes.downward()]
     near = partial(particles.near, tree, kernels.near, parts=limits.parts if limits.tasks is None else 0)
     if limits.tasks is None:
         steps = ordered(tree, particles, lists, boxes and boxes.values, (upward, far), near)
     else:
         cuts = SurfaceCuts.of(tree, lists, surfaces.count(p), limits.tasks)
         steps = cuts.steps([*particles.load("upward"), *upward, *far, *particles.apart(near(lists))])
-    return SurfaceExpansion(Steps(steps), particles, representation, p, {} if boxes is None else boxes.operators)
+    of_boxes = ({}, particles.real) if boxes is None else (boxes.operators, boxes.spectra)
+    return SurfaceExpansion(Steps(steps), particles, representation, p, *of_boxes)
 
 
 def any_far(tree: Octree, lists: OctLists) -> bool:
@@ -143,8 +152,9 @@ class _SurfaceBoxes:
     """Handles of the boxes of a tree, and the steps between boxes, and between boxes and particles."""
 
     def __init__(
-        self, tree: Octree, particles: Particles, kernels: SurfaceKernels, p: int, limits: TeamLimits, tolerance: float
-    ) -> None:
+        self, tree: Octree, lists: OctLists, particles: Particles, kernels: SurfaceKernels, p: int, limits: TeamLimits,
+        tolerance: float,
+    ) -> None:  # fmt: skip
         self.tree, self.particles, self.kernels, self.p, self.limits = tree, particles, kernels, p, limits
         self.representation, self.real = kernels.representation, particles.real
         self.points, octets = surfaces.count(p), len(tree.nodes.octet_parent)
@@ -164,8 +174,26 @@ class _SurfaceBoxes:
             h: BoxTranslations.of(operators, self.real, limits.scratch) for h, operators in operators_by_half.items()
         }
         self.translations = {level: translations[h] for level, h in self.half.items()}
+        self.pair_lists = self._pair_lists(lists)
+        self.spectra = self.pair_lists[0].table.dtype if self.pair_lists else self.real
         self._families()
         self._scales()
+
+    def _pair_lists(self, lists: OctLists) -> list[m2l.PairList]:
+        """Return lists V by half sides of boxes that share operators."""
+        if not len(lists.v_t):
+            return []
+        nodes, v = self.tree.nodes, (lists.v_t, lists.v_s, lists.v_direction)
+        level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
+        size = np.array([self.half.get(k, 0.0) for k in range(nodes.depth + 1)])[level]
+        masks = {half: size == half for half in dict.fromkeys(self.half.values())}
+        halves = [half for half, mask in masks.items() if mask.any()]
+        of_boxes = [(self.representation.at(half), self.representation.size(half), self.p) for half in halves]
+        arrays = transforms.tables(of_boxes, self.real, self.kernels.single)
+        return [
+            m2l.PairList(table("transforms", array), *(a[masks[half]] for a in v))
+            for half, array in zip(halves, arrays, strict=True)
+        ]
 
     def _families(self) -> None:
         """Make handles of the steps between boxes, their parents and their children."""
@@ -233,23 +261,14 @@ class _SurfaceBoxes:
             ]
         return [s for begin, end in ranges if begin < end for s in glue.fill("upward", self.equivalent[begin:end])]
 
-    def m2l(self, lists: OctLists) -> list[Step]:
+    def m2l(self) -> list[Step]:
         """Return the steps of M2L: list V."""
-        steps = glue.fill("m2l", self.check)
-        if not len(lists.v_t):
+        steps, representation = glue.fill("m2l", self.check), self.representation
+        if not self.pair_lists:
             return steps
-        nodes, representation = self.tree.nodes, self.representation
-        level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
-        size = np.array([self.half.get(k, 0.0) for k in range(nodes.depth + 1)])[level]
-        pair_lists = []
-        for half in dict.fromkeys(self.half.values()):
-            mask = size == half
-            if mask.any():
-                kernel = _transforms(representation.at(half), representation.size(half), self.p)
-                pairs = lists.v_t[mask], lists.v_s[mask], lists.v_direction[mask]
-                pair_lists.append(m2l.PairList(table("transforms", kernel, self.real), *pairs))
-        values = m2l.OctetValues(self.p, representation.equivalent, representation.check, self.equivalent, self.check)
-        return steps + m2l.steps("m2l", values, pair_lists, self.limits)
+        shape = self.p, representation.equivalent, representation.check
+        values = m2l.OctetValues(*shape, self.equivalent, self.check, self.spectra)
+        return steps + m2l.steps("m2l", values, self.pair_lists, self.limits)
 
     def downward(self) -> list[Step]:
         """Return the steps of L2L and L2P: the far field at the targets."""
@@ -349,12 +368,6 @@ class _SurfaceBoxes:
         args = {"surface": self.surface[surface], "other": table("boxes", source, np.int32), "u": particles.sums}
         args |= {"xt": particles.targets, "points": self.points, **self.unit}
         return teams(phase, self.kernels.fields(), item, args)
-
-
-@memory.kept()
-def _transforms(pair: Pair, size: float, p: int) -> NDArray[np.float64]:
-    """Return the transforms of a kernel between boxes of half side `size`."""
-    return spectra.table(lambda r: representations.block(pair, size * r), p)
 
 
 def _halves(nodes: OctNodes) -> list[float]:

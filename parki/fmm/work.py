@@ -81,20 +81,17 @@ def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) ->
     """
     if not isinstance(structure.expansion, SurfaceExpansion):
         raise ValueError(f"structure: found {type(structure.expansion).__name__}, expected one of method 'kifmm'")
-    real = structure.expansion.particles.real
-    return fmm.count(
-        texts(structure, parameters),
-        sizes(structure, staging.shape(machine.scratch, real.itemsize)),
-        real.itemsize,
-        machine.lanes[real.name],
-        machine.is_gpu,
-    )
+    expansion = structure.expansion
+    counted = sizes(structure, staging.shape(machine.scratch, expansion.spectra.itemsize))
+    dtype = expansion.particles.real.name
+    return fmm.count(texts(structure, parameters), counted, dtype, machine.lanes, machine.is_gpu)
 
 
 def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
     """Return the texts of the kernels of a sum."""
     representation, particles, p = structure.representation, structure.expansion.particles, parameters.order
     real, text, pair = particles.real, engine.operations, particles.pair
+    types = structure.expansion.spectra, real
     kernels = SurfaceKernels(representation, real, parameters.expected)
     steps = {name: box_translations.folding(name, real, 1 if representation.masks is None else 8) for name in FOLDINGS}
     steps |= {
@@ -103,8 +100,8 @@ def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
     steps["solve"] = box_translations.solves(real)
     return FmmTexts(
         text(kernels.check_values()), text(kernels.fields()), text(kernels.near.ranges()),
-        {name: text(unit) for name, unit in steps.items()}, text(m2l.forward(p, representation.equivalent, real)),
-        text(m2l.backward(p, representation.check, real)), 3 + pair.strengths, pair.result,
+        {name: text(unit) for name, unit in steps.items()}, text(m2l.forward(p, representation.equivalent, *types)),
+        text(m2l.backward(p, representation.check, *types)), 3 + pair.strengths, pair.result,
     )  # fmt: skip
 
 
@@ -129,6 +126,7 @@ def sizes(structure: FmmStructure, staged: Staged | None = None) -> FmmSizes:
         "listed": float(sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t))),
         "lists": meetings(tree, lists, points, expansion.far),
         "frequencies": _frequencies(expansion.p),
+        "spectra": expansion.spectra.name,
         "together": (box_translations.OCTETS, OCTETS_AT_ONCE),
     }
     if not expansion.far:
@@ -181,9 +179,8 @@ def _translation_levels(structure: FmmStructure, staged: Staged | None) -> list[
 def _translated(structure: FmmStructure, blocks: m2l.PairBlocks, staged: Staged | None) -> TranslationLevel:
     expansion, nodes, representation = structure.expansion, structure.tree.nodes, structure.representation
     sources, targets, count = len(blocks.sources), len(blocks.targets), len(blocks.begin)
-    nbytes = (
-        16 * (representation.equivalent * sources + representation.check * targets) * expansion.particles.real.itemsize
-    )
+    n_values = 16 * (representation.equivalent * sources + representation.check * targets)
+    nbytes = n_values * expansion.spectra.itemsize
     groups = len(m2l.plane_groups(expansion.p, nbytes, (limits.DEVICE if staged else limits.HOST).spectra))
     n_reads = len(blocks.sources_of_blocks()[0])
     items = count if staged else math.ceil(count / limits.HOST.blocks)

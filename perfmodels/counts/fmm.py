@@ -35,6 +35,7 @@ SORTED = 5  # passes over the points of a level of the tree, with their keys
 PASSES = 40  # passes of NumPy over each pair of boxes or octets, 8 bytes in and out
 #: Numbers that lanes of a device read from scratch for a pair: 16 of its source by 4 lanes, and half a matrix.
 STAGED_READS = 16 * 4 + 128 // 2
+BYTES = {"float64": 8, "float32": 4}
 TABLE = 688  # numbers of a frequency in the table of transformed kernels
 
 
@@ -108,6 +109,8 @@ class FmmSizes:
         Octets for which a matrix is read once, and octets whose children are done together.
     frequencies
         Frequencies of a transform.
+    spectra
+        Type of the spectra by which boxes meet, ``"float64"`` or ``"float32"``.
     """
 
     n_sources: int
@@ -124,6 +127,7 @@ class FmmSizes:
     orbits: int
     together: tuple[int, int]
     frequencies: int
+    spectra: str
 
 
 @dataclass(frozen=True)
@@ -160,9 +164,12 @@ class OctetLaunch:
     device: bool
 
 
-def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool = False) -> dict[str, Counts]:
-    """Count all steps of a plan and one sum, of numbers of `itemsize` bytes in vectors of `lanes`, or on a device."""
-    widths = (itemsize, lanes, device)
+def count(
+    texts: FmmTexts, n: FmmSizes, dtype: str, lanes: Mapping[str, int], device: bool = False
+) -> dict[str, Counts]:
+    """Count all steps of a plan and one sum, of numbers of a type, in vectors of some lanes by type or on a device."""
+    itemsize = BYTES[dtype]
+    widths = (itemsize, lanes[dtype], device)
     counts_of_steps = {
         "tree": streamed(n.moved * SORTED * (9 * itemsize + 10), 6),
         "lists": streamed(n.listed * 16 * PASSES, 0),
@@ -180,11 +187,9 @@ def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool 
     for name, way, step in (("m2m", "up", "to_parent"), ("l2l", "down", "to_children")):
         counts_of_steps[name] = sum((_dense(texts, n, level, way, step, *widths) for level in n.levels), Counts())
     counts_of_steps["transforms"] = sum(
-        (_transforms(texts, n, translations, *widths) for translations in n.translation_levels), Counts()
+        (_transforms(texts, n, level, itemsize, lanes[n.spectra], device) for level in n.translation_levels), Counts()
     )
-    counts_of_steps["m2l"] = sum(
-        (octets(n, translations, itemsize, device) for translations in n.translation_levels), Counts()
-    )
+    counts_of_steps["m2l"] = sum((octets(n, level, device) for level in n.translation_levels), Counts())
     return {name: counts_of_steps[name] for name in STEPS}
 
 
@@ -258,13 +263,13 @@ def _transforms(
         (texts.forward, n.equivalent, translations.sources, p),
         (texts.backward, n.check, translations.targets, translations.groups),
     ):
-        nbytes = itemsize * octets * components * (2 * SIBLINGS * n.frequencies + SIBLINGS * n.points)
+        nbytes = octets * components * SIBLINGS * (BYTES[n.spectra] * 2 * n.frequencies + itemsize * n.points)
         launch = OctetLaunch(octets, translations.boxes, lanes, device)
         result += _of_octets(text, trips, octets * components * teams, nbytes, launch)
-    return Counts(result.operations, result.bytes, result.atomics, 2 * translations.groups, result.fill)
+    return replace(result, launches=2 * translations.groups, dtype=n.spectra)
 
 
-def octets(n: FmmSizes, translations: TranslationLevel, itemsize: int, device: bool = False) -> Counts:
+def octets(n: FmmSizes, translations: TranslationLevel, device: bool = False) -> Counts:
     """Count the products of spectra of pairs of octets: by formula, as all loops of their text are known.
 
     For each frequency and pair of components a pair of octets has 8 × 8 complex products, with targets in the lanes: it
@@ -272,7 +277,7 @@ def octets(n: FmmSizes, translations: TranslationLevel, itemsize: int, device: b
 
     A team of a device takes to scratch the 8 × 8 numbers of all directions, and the spectra that its block meets.
     """
-    products = n.frequencies * n.check * n.equivalent
+    itemsize, products = BYTES[n.spectra], n.frequencies * n.check * n.equivalent
     kernels = 16 * SIBLINGS * DIRECTIONS * translations.blocks
     spectra = 16 * n.frequencies * (n.equivalent * translations.met + n.check * 2 * translations.targets)
     least_bytes = (
@@ -289,7 +294,8 @@ def octets(n: FmmSizes, translations: TranslationLevel, itemsize: int, device: b
     bytes_ = {level: itemsize * translations.boxes * total for level, total in bytes_of_lanes.items()}
     bytes_ |= {"l2": float(itemsize * l2), "dram": float(itemsize * least_bytes)}
     fmas = 4 * SIBLINGS * SIBLINGS * products * translations.pairs
-    return Counts({"fma": translations.boxes * fmas}, bytes_, 0.0, translations.groups, translations.boxes)
+    operations = {"fma": translations.boxes * fmas}
+    return Counts(operations, bytes_, 0.0, translations.groups, translations.boxes, n.spectra)
 
 
 def predict(counts_of_steps: Mapping[str, Counts], machine: Machine, dtype: str = "float64", units: int | None = None

@@ -34,6 +34,8 @@ class Counts:
         Kernels launched.
     fill
         Share of the vector lanes whose work counts.  All lanes together do 1/fill times as much.
+    dtype
+        Type of the numbers; None for that of the sum.
     """
 
     operations: Mapping[str, float] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Counts:
     atomics: float = 0.0
     launches: int = 0
     fill: float = 1.0
+    dtype: str | None = None
 
     @property
     def flops(self) -> float:
@@ -53,7 +56,10 @@ class Counts:
         return sum(self.operations.values())
 
     def __add__(self, other: "Counts") -> "Counts":
-        """Return the counts of both, one after the other; `fill` is the average over operations."""
+        """Return the counts of both, one after the other; `fill` is the average over operations.
+
+        Counts that have a type are added to others of that type, or of none.
+        """
         lanes_amount = self.amount / self.fill + other.amount / other.fill
         return Counts(
             added(self.operations, other.operations),
@@ -61,12 +67,13 @@ class Counts:
             self.atomics + other.atomics,
             self.launches + other.launches,
             (self.amount + other.amount) / lanes_amount if lanes_amount else min(self.fill, other.fill),
+            self.dtype or other.dtype,
         )
 
     def scaled(self, factor: float) -> "Counts":
         """Return the counts multiplied by `factor`, in as many launches."""
         return Counts(times(self.operations, factor), times(self.bytes, factor), factor * self.atomics, self.launches,
-                      self.fill)  # fmt: skip
+                      self.fill, self.dtype)  # fmt: skip
 
 
 def added(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str, float]:

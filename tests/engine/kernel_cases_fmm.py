@@ -43,7 +43,10 @@ def translate(make):
 
 
 def m2l(make):
-    """Yield three points per edge; planes from the first or another on; directions with no, one and four pairs."""
+    """Yield three points per edge; planes from the first or another on; directions with no, one and four pairs.
+
+    Two components have double precision, whatever their spectra have.
+    """
     p, m = 3, 26
     cosine, sine = (a.astype(make.dtype) for a in spectra.waves(p))
     octet = np.array([2, 0], np.int32)
@@ -51,11 +54,11 @@ def m2l(make):
         count = int(spectra.plane_sizes(p)[first : first + planes].sum())
         shared = {"octet": octet, "column": spectra.columns(p), "cosine": cosine, "sine": sine}
         shared |= {"first": first, "planes": planes}
-        given, made = make.normal(3, m * components, 8), make.normal(count, 3, 16 * components)
-        yield (
-            "forward", {"P": p, "NS": components}, 2 * components * planes, shared | {"given": given, "spectra": made}
-        )  # fmt: skip
-        yield "backward", {"P": p, "NT": components}, 2 * components, shared | {"made": given, "spectra": made}
+        wide = np.dtype(np.float64 if components == 2 else make.dtype)
+        values, spectrum = make.normal(3, m * components, 8).astype(wide), make.normal(count, 3, 16 * components)
+        arguments, slots = shared | {"spectra": spectrum}, {"P": p, "wide": wide}
+        yield "forward", slots | {"NS": components}, 2 * components * planes, arguments | {"given": values}
+        yield "backward", slots | {"NT": components}, 2 * components, arguments | {"made": values}
     number = np.zeros((2, 27), np.int32)  # pairs of each direction, for two blocks
     number[0, 3], number[0, 7], number[1, 25] = 4, 1, 2
     of = np.zeros((2, 27), np.int32)

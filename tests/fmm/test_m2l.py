@@ -81,16 +81,20 @@ def dense(values, p, pairs, given, targets):
     return out
 
 
-def translated(values, p, lists, given, space="Serial", real="float64", limit=None, start=0.0):
-    """Return check values by lists of pairs, each with a kernel; rows beyond the components' must not change."""
+def translated(values, p, lists, given, space="Serial", real="float64", wide=None, limit=None, start=0.0):
+    """Return check values of type `wide` by lists of pairs, each with a kernel, and spectra of type `real`.
+
+    Rows beyond the components' must not change.
+    """
+    wide = wide or real
     ks, m = given.shape[1:3]
     kt = values(np.ones((1, 3))).shape[1]
-    equivalents = np.full((len(given), ks * m + 2, 8), np.nan, real)
+    equivalents = np.full((len(given), ks * m + 2, 8), np.nan, wide)
     equivalents[:, : ks * m] = given.reshape(len(given), -1, 8)
-    checks = state("checks", (len(given), kt * m + 3, 8), real)
+    checks = state("checks", (len(given), kt * m + 3, 8), wide)
     of = [m2l.PairList(constant("table", spectra.table(f, p).astype(real)), *pairs) for f, pairs in lists]
     here = spaces.get(space)
-    octets = m2l.OctetValues(p, ks, kt, constant("equivalents", equivalents), checks)
+    octets = m2l.OctetValues(p, ks, kt, constant("equivalents", equivalents), checks, np.dtype(real))
     room = limits.of(here) if limit is None else replace(limits.of(here), spectra=limit)
     placed = Steps(m2l.steps("m2l", octets, of, room)).place(here)
     placed[checks][...] = start
@@ -146,12 +150,13 @@ def test_groups_of_planes_hold_every_plane_once_within_the_limit():
     assert m2l.plane_groups(6, 10, 10 * 2 * 121) == [(0, 2), (2, 2), (4, 2)]
 
 
-def test_single_precision(rng):
+@pytest.mark.parametrize(("space", "wide"), [("Serial", "float32"), ("Serial", "float64"), ("GpuSim", "float64")])
+def test_spectra_in_single_precision(space, wide, rng):
     pairs = octets(9, rng)
     given = rng.standard_normal((9, 1, len(surface(4)), 8))
-    found = run(laplace, 4, pairs, given, real="float32")
-    assert found.dtype == np.float32
-    assert far_from(found, dense(laplace, 4, pairs, given, range(9))) < 1e-5
+    found = run(laplace, 4, pairs, given, space=space, real="float32", wide=wide)
+    assert found.dtype == wide
+    assert 1e-9 < far_from(found, dense(laplace, 4, pairs, given, range(9))) < 2e-6
 
 
 @pytest.mark.parametrize("space", ["OpenMP", "GpuSim"])
@@ -171,7 +176,7 @@ def test_several_lists_share_spectra(rng):
 
 
 def test_spectra_are_those_of_the_largest_list(rng):
-    values = m2l.OctetValues(4, 1, 1, state("e", (9, 56, 8), float), state("c", (9, 56, 8), float))
+    values = m2l.OctetValues(4, 1, 1, state("e", (9, 56, 8), float), state("c", (9, 56, 8), float), np.dtype(float))
     table = constant("table", spectra.table(laplace, 4))
     few, many = (m2l.PairList(table, *octets(n, rng)) for n in (6, 9))
     rooms = [
@@ -215,6 +220,6 @@ def test_places_are_those_of_the_offsets():
 
 def test_a_table_of_other_components_is_refused(rng):
     pairs = m2l.PairList(constant("table", spectra.table(laplace, 4)), *octets(5, rng))
-    values = m2l.OctetValues(4, 2, 1, state("e", (5, 2 * 56, 8), float), state("c", (5, 56, 8), float))
+    values = m2l.OctetValues(4, 2, 1, state("e", (5, 2 * 56, 8), float), state("c", (5, 56, 8), float), np.dtype(float))
     with pytest.raises(ValueError, match=r"table has shape \(175, 1, 688\), expected \(175, 2, 688\)"):
         m2l.steps("m2l", values, [pairs], limits.HOST)
