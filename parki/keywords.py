@@ -113,6 +113,7 @@ class FmmKeywords(FreeKeywords, total=False):
     """Options of a fast multipole method."""
 
     order: int | None
+    far_precision: Precision | None
     execution_space: SpaceName | Space | Sequence[SpaceName | Space] | None
     schedule: names.FmmSchedule
     devices: Sequence[int] | Literal["all"] | None

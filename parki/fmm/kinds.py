@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parki import engine, prediction
+from parki.arrays import PRECISIONS
 from parki.engine import spaces
 from parki.fmm import balance, chebyshev_m2l, chebyshev_order, limits, params, representations, surfaces
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
@@ -19,6 +20,7 @@ from parki.fmm.occupied_boxes import TreeSizes
 from parki.fmm.representations import Representation
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeProblem
+from parki.pairs import Pair
 from parki.prediction import PlanCost
 from parki.tasks.sizes import TaskSizes
 from parki.trees import octlists
@@ -43,16 +45,12 @@ class Kifmm(Fmm):
         return surfaces.count(order)
 
     def _costs(self, aim: Aim, order: int) -> balance.FmmCosts:
-        return balance.costs(aim.representation, order, aim.dtype.name, self._spectra(aim))
+        return balance.costs(aim.representation, order, aim.dtype.name, aim.parameters.far)
 
-    def _error(self, aim: Aim) -> float:
-        """Return the relative error of a sum."""
-        return aim.parameters.expected if aim.tolerance is None else aim.tolerance
-
-    def _spectra(self, aim: Aim) -> str:
-        """Return the type of spectra."""
-        is_harder = self._is_harder or not aim.linear.ours
-        return params.spectra(aim.dtype.name, self.rounding(self._error(aim)), is_harder)
+    def _far(self, linear: Pair, error: float, dtype: str) -> str:
+        if (far := PRECISIONS.get(self.options.far_precision)) is not None:
+            return far
+        return params.far(dtype, self.rounding(error), self._is_harder or not linear.ours)
 
     def _has_sizes(self, aim: Aim) -> bool:
         return aim.representation.per_level
@@ -73,8 +71,9 @@ class Kifmm(Fmm):
         return aim.representation.check + 2 * aim.representation.equivalent  # equivalents are also kept as class values
 
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
-        cut = self._error(aim)
-        aims = {"error": self.rounding(cut), "single": self._spectra(aim) == "float32"}
+        p = aim.parameters
+        cut = p.expected if aim.tolerance is None else aim.tolerance
+        types = {"error": self.rounding(cut), "far": p.far}
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         team_limits = limits.of(self.space)
@@ -82,9 +81,7 @@ class Kifmm(Fmm):
             devices = len(aim.schedule.units.devices)
             sizes = TaskSizes.of(spaces.workers(self.space), len(tree.nodes.octet_parent), devices)
             team_limits = replace(limits.DEVICE if devices else team_limits, tasks=sizes)
-        return surface_expansion(
-            tree, lists, aim.representation, aim.parameters.order, team_limits, tolerance=cut, **aims
-        )
+        return surface_expansion(tree, lists, aim.representation, p.order, team_limits, tolerance=cut, **types)
 
 
 class Chebyshev(Fmm):

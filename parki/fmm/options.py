@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from parki.arrays import PRECISIONS
 from parki.engine import Space
 from parki.fmm import params
-from parki.names import FmmMethod, FmmSchedule, SpaceName
+from parki.names import FmmMethod, FmmSchedule, Precision, SpaceName
 from parki.options import STARPU, ToleranceOptions, flag, numbers_from_0, one_of, one_or_several, option, whole
 from parki.tasks import starpu
 from parki.tasks.scheduled import ORDERS
@@ -32,6 +33,9 @@ class FmmOptions(ToleranceOptions):
         Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
     order : int, optional
         Points per edge of the surfaces, or Chebyshev points per direction of a box, 3 to 16, instead of a tolerance.
+    far_precision : {"double", "single"}, optional
+        Precision of the transforms by which boxes meet, of method ``"kifmm"``; by default single where the error
+        allows.
     tolerance : float, default 1e-6
         Relative error, as a 2-norm over all targets.
     execution_space : str, Space or tuple of these, optional
@@ -55,6 +59,7 @@ class FmmOptions(ToleranceOptions):
     TITLE: ClassVar[str] = "fast multipole methods"
     method: FmmMethod = option("kifmm", choices=METHODS)
     order: int | None = option(None, whole(params.MOST_ORDER))
+    far_precision: Precision | None = option(None, choices=(None, *PRECISIONS))
     execution_space: SpaceName | Space | Sequence[SpaceName | Space] | None = option(None, one_or_several)
     schedule: FmmSchedule = option("auto", one_of(*NAMED, prefix=starpu.PREFIX), choices=SCHEDULES)
     devices: Sequence[int] | Literal["all"] | None = option(None, numbers_from_0)
@@ -67,6 +72,9 @@ class FmmOptions(ToleranceOptions):
         if self.tasks and self.method != "kifmm" and not needs_no_model(self.schedule):
             text = f"schedule is {self.schedule!r} with method={self.method!r}"
             raise ValueError(f"{text}; expected method='kifmm', or one of {', '.join((*UNMODELLED, STARPU[1]))}.")
+        if self.far_precision == "single" and self.method != "kifmm":
+            text = f"far_precision is 'single' with method={self.method!r}"
+            raise ValueError(f"{text}; expected method='kifmm', or points of float32.")
         self._check_units()
         if self.order is not None and self.order < params.LEAST_ORDER:
             raise ValueError(f"order is {self.order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 TOLERANCE = 1e-6  # relative error, if neither a tolerance nor an order is given
 LEAST_ORDER, MOST_ORDER = 3, 16  # points per edge of a surface, at least and at most
-#: Relative errors from which spectra are in single precision, which costs 4e-7 at most, and 2.5e-6 of harder kernels.
+#: Relative errors from which boxes meet in single precision, which costs 4e-7 at most, and 2.5e-6 of harder kernels.
 SINGLE, HARDER_SINGLE = 9e-7, 9e-6
 #: Least tolerances that sums reach, by dtype.
 REACH = {"float64": 1e-12, "float32": 3e-5}
@@ -36,6 +36,8 @@ class Parameters:
     fill : float, optional
         Boxes across all points on the level of leaves, for points that are uniform; on some level for others.
         None: a power of 2.
+    far : {"float64", "float32"}
+        Type of the transforms by which boxes meet.
 
     See Also
     --------
@@ -55,6 +57,7 @@ class Parameters:
     leaf_size: int
     tolerance: float | None
     fill: float | None = None
+    far: str = "float64"
 
     @property
     def expected(self) -> float:
@@ -73,8 +76,8 @@ def order(tolerance: float, increase: int = 0) -> int:
     return MOST_ORDER
 
 
-def spectra(dtype: str, error: float, is_harder: bool) -> str:
-    """Return the type of spectra, by which boxes meet, for points of a type and the relative error of a sum."""
+def far(dtype: str, error: float, is_harder: bool) -> str:
+    """Return the type of the transforms by which boxes meet, for points of a type and the relative error of a sum."""
     return "float32" if error >= (HARDER_SINGLE if is_harder else SINGLE) else dtype
 
 

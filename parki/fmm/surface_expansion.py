@@ -49,14 +49,14 @@ class SurfaceKernels:
     real : dtype
     error : float
         Relative error of the sum, for which fewer digits of roots and exponentials may be enough.
-    single : bool
-        Whether spectra may be in single precision.
+    far : {"float64", "float32"}
+        Type of spectra, if its range is enough.
     """
 
     representation: Representation
     real: DTypeLike
     error: float = 0.0
-    single: bool = False
+    far: str = "float64"
 
     def check_values(self) -> Workunit:
         """Return the sum over particles at surface points."""
@@ -108,7 +108,7 @@ class SurfaceExpansion(Expansion):
 
 def surface_expansion(
     tree: Octree, lists: OctLists, representation: Representation, p: int, limits: TeamLimits, *, tolerance: float,
-    error: float = 0.0, single: bool = False,
+    error: float = 0.0, far: str = "float64",
 ) -> SurfaceExpansion:  # fmt: skip
     """Return a sum by equivalent sources.
 
@@ -124,11 +124,11 @@ def surface_expansion(
         Relative error of the sum; singular values that matter less are left out.
     error : float
         Relative error of the sum, for which fewer digits of roots and exponentials may be enough.
-    single : bool
-        Whether boxes may meet by spectra in single precision.
+    far : {"float64", "float32"}
+        Type of the transforms by which boxes meet; double where the range of single precision is too short.
     """
     particles, part = Particles.of(tree, representation.pair), part_of(tree)
-    kernels = SurfaceKernels(representation, particles.real, error, single)
+    kernels = SurfaceKernels(representation, particles.real, error, far)
     boxes, upward, far = None, [], []
     if any_far(tree, lists) if part is None else part.far and tree.nodes.depth >= TOP_LEVEL:
         boxes = _SurfaceBoxes(tree, lists, particles, kernels, p, limits, tolerance)
@@ -189,7 +189,7 @@ class _SurfaceBoxes:
         masks = {half: size == half for half in dict.fromkeys(self.half.values())}
         halves = [half for half, mask in masks.items() if mask.any()]
         of_boxes = [(self.representation.at(half), self.representation.size(half), self.p) for half in halves]
-        arrays = transforms.tables(of_boxes, self.real, self.kernels.single)
+        arrays = transforms.tables(of_boxes, self.kernels.far)
         return [
             m2l.PairList(table("transforms", array), *(a[masks[half]] for a in v))
             for half, array in zip(halves, arrays, strict=True)

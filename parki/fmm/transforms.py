@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from parki.fmm import memory, representations, spectra
 from parki.pairs import Pair
@@ -13,23 +13,21 @@ SINGLE_RANGE = 1e-20, 1e20
 
 
 def tables(
-    arguments: Sequence[tuple[Pair, float, int]], real: DTypeLike, single: bool
+    arguments: Sequence[tuple[Pair, float, int]], dtype: str
 ) -> list[NDArray[np.float32]] | list[NDArray[np.float64]]:
     """Return the transforms of a kernel for several sizes of boxes, all of one type: see `spectra.table`.
 
     Parameters
     ----------
     arguments : sequence of (Pair, half side, points per edge)
-    real : dtype
-        Type of the points.
-    single : bool
-        Whether they may be in single precision, for which all have to be in its range.
+    dtype : {"float64", "float32"}
+        Type of the transforms; float64 where the range of the other is too short for one of the sizes.
     """
-    if single:
+    if dtype == "float32":
         singles = [_single(*size) for size in arguments]
         if all(a.size for a in singles):
             return singles
-    return [_double(*size).astype(real, copy=False) for size in arguments]
+    return [_double(*size) for size in arguments]
 
 
 @memory.kept()

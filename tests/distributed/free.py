@@ -28,10 +28,11 @@ def crowd(n, seed):
 SETS = {"uniform": samples.uniform, "plummer": samples.plummer, "sphere": samples.sphere, "two": two, "crowd": crowd}
 
 FIXED = {"theta": 0.6, "degree": 4, "leaf_size": 40, "far_precision": "double"}
+FIXED_FMM = {"order": 4, "leaf_size": 40, "far_precision": "double"}
 #: Options of the methods of each module that sums over ranks.
 METHODS = {
     parki.treecode: [FIXED | {"method": method} for method in ("dual", "pc", "cp")],
-    parki.fmm: [{"method": method, "order": 4, "leaf_size": 40} for method in ("kifmm", "chebyshev")],
+    parki.fmm: [FIXED_FMM | {"method": method} for method in ("kifmm", "chebyshev")],
 }
 
 

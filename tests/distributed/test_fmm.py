@@ -20,7 +20,7 @@ from tests.fmm.sums import KERNELS
 from tests.methods.sums import FMM as METHODS
 from tests.quick import but, every, half
 
-FIXED = {"order": 4, "leaf_size": 25}
+FIXED = {"order": 4, "leaf_size": 25, "far_precision": "double"}
 OWN = {"gaussian": {"width": 0.7}, "rpy": {"radius": 0.01}}
 OWN |= {"regularised_coulomb": {"epsilon": 0.001}, "spline_coulomb": {"epsilon": 0.05}}
 RANKS = (1, 2, 3, 8)
@@ -54,6 +54,10 @@ def test_many_ranks(method, scheme):
 @pytest.mark.parametrize("points", [name for name in SETS if name != "plummer"])
 def test_many_ranks_of_all_sets(method, points, scheme):
     assert_same(case(method, points=points), 64, seed=64)
+
+
+def test_boxes_that_meet_in_single_precision(scheme):
+    assert_same(case(points="plummer", n=1000, options={"far_precision": "single"}), 3, most=1e-6)
 
 
 @pytest.mark.parametrize(("method", "points"), half(METHODS, ["uniform", "plummer"]))

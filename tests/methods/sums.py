@@ -19,8 +19,8 @@ def table(treecodes, fmm):
 
 #: Options of sums with few digits, which most tests share so that few kernels are compiled.
 COARSE = table({"degree": 1, "theta": 0.9, "leaf_size": 20}, {"order": 3, "leaf_size": 20})
-#: Option of a far field in double precision, which only treecodes have.
-DOUBLE = table({"far_precision": "double"}, {})
+#: Option of a far field in double precision.
+DOUBLE = table({"far_precision": "double"}, {"far_precision": "double"})
 
 
 def module(method):

@@ -183,12 +183,20 @@ def test_near_fields_are_bound_by_arithmetic(compiled):
 
 def test_translations_are_bound_by_arithmetic(compiled):
     """Check M2L and the small matrices, which read neighbours of rows at once."""
-    for entry in of_trees(fmm):
+    for entry in of_trees(fmm, far_precision="double"):
         if entry[0].ir.name in ("products", "solve", "forward"):
             (loop,) = compiled([entry]).values()
             assert loop.bound.by == "double", entry[0].label
             assert loop.useful > 0.95
             assert loop.spills == 0
+
+
+def test_products_in_single_precision(compiled):
+    (entry,) = (entry for entry in of_trees(fmm, far_precision="single") if entry[0].ir.name == "products")
+    (loop,) = compiled([entry]).values()
+    assert loop.bound.by == "issue"
+    assert loop.bound.share("single") > 0.55
+    assert loop.spills == 0
 
 
 def test_a_thread_for_each_target(compiled):

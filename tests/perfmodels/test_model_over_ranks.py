@@ -25,7 +25,7 @@ TREECODE = RankedTreecode(options=(("theta", 0.7), ("degree", 4)))
 
 @pytest.fixture(scope="module")
 def fmm():
-    return FmmModel(RankedFmm(options=(("order", 4),)), XEON, HDR)
+    return FmmModel(RankedFmm(options=(("order", 4), ("far_precision", "double"))), XEON, HDR)
 
 
 @pytest.fixture(scope="module")

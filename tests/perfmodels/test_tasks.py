@@ -126,7 +126,7 @@ def test_a_modelled_schedule(plan, graph, parts):
 def test_cores_beside_a_device_come_near_the_bound(points):
     asked = argparse.Namespace(n=10**6, points=points, dtype="float64", kernel=None, schedule="drain", cores=16,
                                device="rtx4090")  # fmt: skip
-    plan = fmm_model.plan_of(asked, {"tolerance": 1e-6})
+    plan = fmm_model.plan_of(asked, {"tolerance": 1e-6, "far_precision": "double"})
     parts, here = fmm_model.cut_of(plan)
     made = tasks_model.modelled(parts, here, plan, Machine.load("rtx4090"), 16, 1, "drain")
     made.trace.check(parts.graph)
