@@ -46,10 +46,10 @@ LEAST, COARSER = "at least", "coarser than all"  # notes on times that are not i
 
 
 class OwnProgram(PeerProgram):
-    """A method of parki, whose settings are tolerances."""
+    """A method of parki, whose settings are tolerances, with gradients alone or beside potentials."""
 
-    def __init__(self, method: str, tolerances: Sequence[float], space: Space) -> None:
-        self.name, self.against = f"parki {method}", method
+    def __init__(self, method: str, alone: bool, tolerances: Sequence[float], space: Space) -> None:
+        self.name, self.against, self.alone = f"parki {method}" + alone * " alone", method, alone
         self.tolerances, self.space = tolerances, space
 
     def settings(self, sum_: PeerSum) -> Sequence[float]:
@@ -68,15 +68,16 @@ class OwnProgram(PeerProgram):
 class _OwnSession(PeerSession):
     def __init__(self, program: OwnProgram, sum_: PeerSum, tolerance: float) -> None:
         self.sum, self.make, self.plan = sum_, methods.PLANS[program.against], None
+        self.gradient = "only" if sum_.gradient and program.alone else sum_.gradient
         self.options = {"tolerance": tolerance, "execution_space": program.space} | sum_.parameters
 
     def points(self, x: Array, q: Array) -> Array:
-        self.plan = self.make(self.sum.kernel, x, x, gradient=self.sum.gradient, **self.options)
+        self.plan = self.make(self.sum.kernel, x, x, gradient=self.gradient, **self.options)
         return self.charges(q)
 
     def charges(self, q: Array) -> Array:
         result = self.plan(q)
-        return result[1] if self.sum.gradient else result
+        return result[1] if self.gradient is True else result
 
     def close(self) -> None:
         self.plan = None
@@ -124,8 +125,8 @@ def compared(
 ) -> list[Row]:  # fmt: skip
     """Return the rows of one sum: those of the programs that have it, and of parki's methods that stand beside them."""
     peers = [program for program in programs if program.settings(sum_)]
-    names = dict.fromkeys(peer.against for peer in peers)
-    own_programs = [OwnProgram(name, tolerances, space) for name in names]
+    names = dict.fromkeys((peer.against, peer.alone and sum_.gradient) for peer in peers)
+    own_programs = [OwnProgram(*name, tolerances, space) for name in names]
     times = measured([*peers, *own_programs], shape, sum_, args, space)
     rows = []
     for t, part in itertools.product(times, NEW):
@@ -139,7 +140,7 @@ def compared(
         title = f"{shape}, {sum_}, N = {args.n:,}: {t.program.name}, {details['setting']}, {part}"
         rows.append(row(title, seconds, args.n / 1e6, "M particles", **details))
         if is_own:
-            rows[-1] |= ratios(t, [peer for peer in peers if peer.against == t.program.against], times, part)
+            rows[-1] |= ratios(t, [peer for peer in peers if peer.stands_beside(t.program, sum_)], times, part)
     return rows
 
 

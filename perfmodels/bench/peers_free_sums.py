@@ -64,10 +64,17 @@ class PeerProgram(abc.ABC):
     name : str
     against : str
         The method of parki whose time is compared with the program's.
+    alone : bool
+        Whether its gradients come without potentials, and so those of parki that are compared with them.
     """
 
     name: str
     against = "kifmm"
+    alone = False
+
+    def stands_beside(self, other: "PeerProgram", sum_: PeerSum) -> bool:
+        """Return whether a program's times of a sum are compared with those of this one."""
+        return (self.against, self.alone and sum_.gradient) == (other.against, other.alone and sum_.gradient)
 
     @abc.abstractmethod
     def settings(self, sum_: PeerSum) -> Sequence[Any]:

@@ -19,14 +19,14 @@ COULOMB = PeerSum("coulomb")
 
 
 class NoisyProgram(PeerProgram):
-    """Direct sums with errors of chosen size, at errors that are its settings; of potentials alone."""
+    """Direct sums with errors of chosen size, at errors that are its settings; of potentials, or of gradients, too."""
 
-    def __init__(self, name, settings, keeps=True, against="kifmm", factor=1.0):
+    def __init__(self, name, settings, keeps=True, against="kifmm", factor=1.0, gradients=False, alone=False):
         self.name, self.errors, self.keeps, self.against, self.factor = name, settings, keeps, against, factor
-        self.calls = []
+        self.gradients, self.alone, self.calls = gradients, alone, []
 
     def settings(self, sum_):
-        return () if sum_.gradient else self.errors
+        return () if sum_.gradient and not self.gradients else self.errors
 
     def session(self, sum_, setting):
         return NoisySession(self, sum_, setting)
@@ -40,7 +40,8 @@ class NoisySession(PeerSession):
 
     def points(self, x, q):
         self.program.calls.append("points")
-        self.plan = direct.plan(self.sum.kernel, x, x, execution_space="Serial", **self.sum.parameters)
+        options = {"gradient": "only" if self.sum.gradient else False} | self.sum.parameters
+        self.plan = direct.plan(self.sum.kernel, x, x, execution_space="Serial", **options)
         return self.summed(q)
 
     def charges(self, q):
@@ -107,6 +108,26 @@ def test_ratios_are_of_new_points_and_of_new_charges():
     }
 
 
+def test_gradients_alone_are_compared_with_gradients_alone(tmp_path, monkeypatch):
+    both = NoisyProgram("Both", (1e-3, 1e-9), gradients=True)
+    alone = NoisyProgram("Alone", (1e-3, 1e-9), gradients=True, alone=True)
+    with_programs(monkeypatch, both, alone, sums=(COULOMB, PeerSum("coulomb", gradient=True)))
+    rows = recording.ran_rows(asked(), tmp_path)
+    found = {(r["sum"], r["series"]): [peer["name"] for peer in r["peers"]] for r in rows if "peers" in r}
+    assert found == {
+        ("coulomb", "parki kifmm"): ["Both", "Alone"],
+        ("coulomb-gradient", "parki kifmm"): ["Both"],
+        ("coulomb-gradient", "parki kifmm alone"): ["Alone"],
+    }
+    sums = {"parki kifmm": True, "parki kifmm alone": "only"}
+    for name, gradient in sums.items():
+        program = peers_free.OwnProgram("kifmm", name != "parki kifmm", (1e-3,), ONE)
+        session = program.session(PeerSum("coulomb", gradient=True), 1e-3)
+        x = samples.uniform(300, 1)
+        assert session.points(x, np.ones(300)).shape == (3, 300)
+        assert (program.name, session.plan.method.options.gradient) == (name, gradient)
+
+
 # Rows -----------------------------------------------------------------------------------------------------------------
 def test_rows(monkeypatch, tmp_path, capsys):
     peer, other = NoisyProgram("One", (1e-3, 1e-9)), NoisyProgram("Two", (1e-3,), keeps=False, against="bldtt")
@@ -136,7 +157,7 @@ def test_rows(monkeypatch, tmp_path, capsys):
 def test_every_sum_of_parki_has_the_error_that_its_tolerance_asks_for(monkeypatch):
     peer = NoisyProgram("One", (1e-9,))
     monkeypatch.setattr(peer, "settings", lambda sum_: peer.errors)
-    own = peers_free.OwnProgram("kifmm", (1e-5,), ONE)
+    own = peers_free.OwnProgram("kifmm", False, (1e-5,), ONE)
     for sum_ in peers_free.SUMS:
         (times,) = peers_free.measured([own], "plummer", sum_, asked(repeat=1), ONE)
         assert times.error < 1e-5
