@@ -3,9 +3,10 @@
 A cube grid of P points per direction holds the M points on its surface; a transform has F = 2 P - 1 values per
 direction, so that differences of grid points do not wrap.  Values of an octet have the layout
 [component M + point][sibling], spectra [frequency][octet][16 component + sibling], each imaginary part 8 behind its
-real part.  A plane of frequencies is one kz in 0 … P - 1: rows of ky, each with F values of kx, both in the order
-0 … P - 1, 1 - P … -1.  Plane 0 has the rows 0 … P - 1 only; the tables of `products` include the weights that make up
-for the rows left out.  cosine[k][x] and sine[k][x] are those of 2 pi k x / F.
+real part; those of sources may have the sum of both, 16 behind.  A plane of frequencies is one kz in 0 … P - 1: rows
+of ky, each with F values of kx, both in the order 0 … P - 1, 1 - P … -1.  Plane 0 has the rows 0 … P - 1 only; the
+tables of `products` include the weights that make up for the rows left out.  cosine[k][x] and sine[k][x] are those of
+2 pi k x / F.
 """
 
 from typing import List
@@ -20,7 +21,8 @@ NT = 1  # components of check values
 F = 2 * P - 1
 M = 6 * (P - 1) * (P - 1) + 2
 DIRECTIONS = 26
-TOGETHER = 2  # pairs of octets summed at once: their sums are independent, which hides the latency of additions
+GAUSS = False  # a complex product takes three real ones, not four: sources have a third part, the sum of both
+ROW = 16 + 8 * GAUSS  # numbers of a component of sources
 
 
 @pk.function
@@ -30,6 +32,15 @@ def start(first: int, k: int) -> int:
     if first == 0 and k > 0:
         n = P * F + (k - 1) * F * F
     return n
+
+
+@pk.function
+def store_spectrum(spectra: pk.View3D[real], at: int, row: int, place: int, re: real, im: real) -> None:
+    """Store a frequency of a sibling, whose imaginary part and the sum of both are 8 and 16 behind the real part."""
+    spectra[at][row][place] = re
+    spectra[at][row][place + 8] = im
+    if GAUSS:
+        spectra[at][row][place + 16] = re + im
 
 
 @pk.workunit(scratch=[(real, lambda p: 16 * P * F)])
@@ -107,11 +118,9 @@ def forward(
                     rs += yr[x] * sine[j][x]
                     ic += yi[x] * cosine[j][x]
                     si += yi[x] * sine[j][x]
-                spectra[at + j][row][c * 16 + i] = rc + si
-                spectra[at + j][row][c * 16 + 8 + i] = ic - rs
+                store_spectrum(spectra, at + j, row, c * ROW + i, rc + si, ic - rs)
                 if j > 0:
-                    spectra[at + F - j][row][c * 16 + i] = rc - si
-                    spectra[at + F - j][row][c * 16 + 8 + i] = ic + rs
+                    store_spectrum(spectra, at + F - j, row, c * ROW + i, rc - si, ic + rs)
 
         pk.parallel_for(pk.ThreadVectorRange(team, 8), lane)
 
@@ -149,7 +158,7 @@ def products(
     kernel: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 128 * DIRECTIONS)
     for c in range(NT * NS):
         t: int = c // NS * 16
-        s: int = c % NS * 16
+        s: int = c % NS * ROW
 
         def copy(q: int):
             def value(i: int):
@@ -176,49 +185,34 @@ def products(
                     if j_end > j_begin:
                         kr: List[real] = [0.0] * 8
                         ki: List[real] = [0.0] * 8
+                        both: List[real] = [0.0] * 8
                         for e in range(8):
                             kr[e] = kernel[128 * d + 16 * e + i]
                             ki[e] = kernel[128 * d + 16 * e + 8 + i]
-                        whole: int = j_end - (j_end - j_begin) % TOGETHER
-                        for j in range(j_begin, whole, TOGETHER):
-                            to: List[int] = [0] * TOGETHER
-                            source: List[int] = [0] * TOGETHER
-                            re: List[real] = [0.0] * TOGETHER
-                            im: List[real] = [0.0] * TOGETHER
-                            less: List[real] = [0.0] * TOGETHER
-                            more: List[real] = [0.0] * TOGETHER
-                            for u in range(TOGETHER):
-                                to[u] = pair[j + u][0]
-                                source[u] = pair[j + u][1]
-                                re[u] = made[f][to[u]][t + i]
-                                im[u] = made[f][to[u]][t + 8 + i]
-                            for e in range(8):
-                                for u in range(TOGETHER):
-                                    x: real = given[f][source[u]][s + e]
-                                    y: real = given[f][source[u]][s + 8 + e]
-                                    re[u] += kr[e] * x
-                                    im[u] += kr[e] * y
-                                    less[u] += ki[e] * y
-                                    more[u] += ki[e] * x
-                            for u in range(TOGETHER):
-                                made[f][to[u]][t + i] = re[u] - less[u]
-                                made[f][to[u]][t + 8 + i] = im[u] + more[u]
-                        for j in range(whole, j_end):
-                            to_one: int = pair[j][0]
-                            from_one: int = pair[j][1]
-                            rr: real = made[f][to_one][t + i]
-                            ri: real = made[f][to_one][t + 8 + i]
+                            if GAUSS:
+                                both[e] = kr[e] + ki[e]
+                        for j in range(j_begin, j_end):
+                            to: int = pair[j][0]
+                            source: int = pair[j][1]
+                            re: real = made[f][to][t + i]
+                            im: real = made[f][to][t + 8 + i]
+                            rr: real = 0.0
                             ii: real = 0.0
-                            ir: real = 0.0
+                            cross: real = 0.0
                             for e in range(8):
-                                x: real = given[f][from_one][s + e]
-                                y: real = given[f][from_one][s + 8 + e]
+                                x: real = given[f][source][s + e]
+                                y: real = given[f][source][s + 8 + e]
                                 rr += kr[e] * x
-                                ri += kr[e] * y
                                 ii += ki[e] * y
-                                ir += ki[e] * x
-                            made[f][to_one][t + i] = rr - ii
-                            made[f][to_one][t + 8 + i] = ri + ir
+                                if GAUSS:
+                                    cross += both[e] * given[f][source][s + 16 + e]
+                                else:
+                                    cross += ki[e] * x
+                                    im += kr[e] * y
+                            if GAUSS:
+                                cross -= rr + ii
+                            made[f][to][t + i] = re + (rr - ii)
+                            made[f][to][t + 8 + i] = im + cross
 
             pk.parallel_for(pk.ThreadVectorRange(team, 8), lane)
 

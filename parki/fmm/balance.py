@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from parki import engine, prediction, scaling
 from parki.arrays import Array, module_of, to_host
 from parki.engine import Space
-from parki.fmm import surfaces
+from parki.fmm import limits, surfaces
 from parki.fmm.chebyshev_tables import offsets
 from parki.fmm.occupied_boxes import OccupiedBoxes, TreeSizes
 from parki.fmm.representations import Representation
@@ -37,6 +37,7 @@ LARGER = 2.5  # factor without a sample
 ONCE = 0.7  # time of two opposite pairs of particles that meet once, relative to two that meet apart
 #: Shares of the machine's rates that pairs, products of spectra, transforms, dense steps and compressed tables reach.
 PAIRS, PRODUCTS, TRANSFORMS, DENSE, TABLES = 0.9, 0.5, 0.2, 0.2, 0.3
+GAUSS = 0.8  # time of complex products by three real ones, relative to that by four
 OCTET = 50e-6  # seconds of an octet besides, with its lists and its share of a plan
 #: Time of a sum over the counted one: of points that are even and others, and by interpolation.
 TAKEN = {"even": 0.7, "uneven": 0.9, "interpolation": 0.4}
@@ -70,18 +71,20 @@ class FmmCosts:
 
 
 @lru_cache(maxsize=64)
-def costs(representation: Representation, p: int, dtype: str, spectra: str) -> FmmCosts:
+def costs(representation: Representation, p: int, dtype: str, far: str) -> FmmCosts:
     """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios.
 
-    Spectra, by which boxes meet, have a type of their own.
+    Spectra, by which boxes meet, have a type of their own, `far`.
     """
-    (pair, flop), spectra_flop = _rates(representation.pair, dtype), _flop(spectra)
+    (pair, flop), far_flop = _rates(representation.pair, dtype), _flop(far)
     f, m, kt, ks = 2 * p - 1, surfaces.count(p), representation.check, representation.equivalent
     frequencies = (f**3 + 1) / 2
+    vector = 8 * Machine.load("host").lanes["float64"]
+    products = frequencies * kt * ks * (GAUSS if limits.has_gauss(vector, far) else 1.0) / PRODUCTS
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
-    octet = OCTET + spectra_flop * transforms / TRANSFORMS + flop * dense / DENSE
-    return FmmCosts(pair, spectra_flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
+    octet = OCTET + far_flop * transforms / TRANSFORMS + flop * dense / DENSE
+    return FmmCosts(pair, far_flop * 512 * products, octet, 2 * m * pair)
 
 
 def of_one_set(cost: FmmCosts, pair: Pair) -> FmmCosts:

@@ -3,6 +3,10 @@
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import DTypeLike
+
+from parki import engine
 from parki.engine import Space, workers
 from parki.tasks.sizes import TaskSizes
 
@@ -25,6 +29,8 @@ class TeamLimits:
         Bytes of scratch to which translations may take the spectra of a block's sources; 0 for none.
     parts : int
         Parts of particles, two of which meet each other once; 0 where each target meets its sources.
+    vector : int
+        Bytes of a host's vectors; 0 on devices.
     """
 
     scratch: float
@@ -33,8 +39,10 @@ class TeamLimits:
     tasks: TaskSizes | None = None
     block: int = 0
     parts: int = 0
+    vector: int = 0
 
 
+GAUSS_BYTES = 64  # bytes of the vectors of processors that have 32 of them
 PARTS = 24  # of particles, whatever the number of threads
 # No limit of scratch; spectra of 32 blocks stay in a second-level cache, and those of all are little new memory, whose
 # first use takes longer than transforms.
@@ -43,7 +51,17 @@ HOST = TeamLimits(math.inf, 32, 32 << 20)
 DEVICE = TeamLimits(40960, 16, 256 << 20)
 
 
+def has_gauss(vector: int, real: DTypeLike) -> bool:
+    """Return whether a complex product of spectra takes three real ones, on a host with vectors of so many bytes.
+
+    That is faster where registers hold the translations of a direction and the sums of their parts.  In single
+    precision it loses too many digits.
+    """
+    return vector == GAUSS_BYTES and np.dtype(real) == np.float64
+
+
 def of(space: Space) -> TeamLimits:
     """Return the limits of a space.  As many threads as half of the parts have about equal work."""
-    host = replace(HOST, parts=PARTS if workers(space) <= PARTS // 2 else 0)
+    parts = PARTS if workers(space) <= PARTS // 2 else 0
+    host = replace(HOST, parts=parts, vector=engine.target().vector_bytes)
     return space.pick(host, replace(DEVICE, block=space.scratch))

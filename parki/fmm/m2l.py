@@ -17,7 +17,7 @@ from parki.engine import Workunit
 from parki.engine.steps import Handle, Step, state
 from parki.fmm import spectra
 from parki.fmm.expansion import table
-from parki.fmm.limits import TeamLimits
+from parki.fmm.limits import TeamLimits, has_gauss
 from parki.fmm.staging import Staged, shape
 
 RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
@@ -96,17 +96,22 @@ def plane_groups(p: int, nbytes: int, limit: int) -> list[tuple[int, int]]:
     return out
 
 
-def forward(p: int, dens: int, real: DTypeLike, wide: DTypeLike) -> Workunit:
+def parts(is_gauss: bool) -> int:
+    """Return the numbers of a component of sources, for 8 siblings."""
+    return 24 if is_gauss else 16
+
+
+def forward(p: int, dens: int, real: DTypeLike, wide: DTypeLike, is_gauss: bool) -> Workunit:
     """Return the workunit from equivalents of `dens` components, of type `wide`, to spectra of type `real`.
 
     A direction has p grid points.
     """
-    return engine.kernel("m2l", "forward", real=np.dtype(real), wide=np.dtype(wide), P=p, NS=dens)
+    return engine.kernel("m2l", "forward", real=np.dtype(real), wide=np.dtype(wide), P=p, NS=dens, GAUSS=is_gauss)
 
 
-def products(dens: int, result: int, real: DTypeLike) -> Workunit:
+def products(dens: int, result: int, real: DTypeLike, is_gauss: bool) -> Workunit:
     """Return the workunit from spectra of equivalents to those of check values of `result` components."""
-    return engine.kernel("m2l", "products", real=np.dtype(real), NS=dens, NT=result)
+    return engine.kernel("m2l", "products", real=np.dtype(real), NS=dens, NT=result, GAUSS=is_gauss)
 
 
 def block_products(dens: int, result: int, real: DTypeLike, shape: Staged) -> Workunit:
@@ -181,13 +186,14 @@ def steps(phase: str, values: OctetValues, pair_lists: Sequence[PairList], limit
     p, real = values.p, values.real
     table_shape = (int(spectra.plane_sizes(p).sum()), values.result * values.dens, 2 * spectra.COLUMNS)
     staged = shape(limits.block, real.itemsize) if limits.block and limits.tasks is None else None
+    is_gauss = has_gauss(limits.vector, real)
     cuts, sizes = [], [(0, 0)]
     for pairs in pair_lists:
         if pairs.table.shape != table_shape:
             raise ValueError(f"a table has shape {pairs.table.shape}, expected {table_shape}")
         sorted_pairs = blocks(pairs.t, pairs.s, pairs.direction, staged.run if staged else RUN)
         n_values = (
-            16 * values.dens * _odd(len(sorted_pairs.sources)),
+            parts(is_gauss) * values.dens * _odd(len(sorted_pairs.sources)),
             16 * values.result * _odd(len(sorted_pairs.targets)),
         )
         bound = limits.spectra if limits.tasks is None else limits.spectra // 2
@@ -202,10 +208,11 @@ def steps(phase: str, values: OctetValues, pair_lists: Sequence[PairList], limit
         for _ in range(1 if limits.tasks is None else 2)
     ]
     shared = _transforms(p, real)
+    facts = limits, staged, is_gauss
     return [
         step
         for kernel, sorted_pairs, groups in cuts
-        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, limits, staged).steps(groups)
+        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, *facts).steps(groups)
     ]
 
 
@@ -231,13 +238,13 @@ class _PlaneGroups:
 
     def __init__(
         self, phase: str, values: OctetValues, shared: _Transforms, rooms: Sequence[tuple[Handle, Handle]],
-        kernel: Handle, pairs: PairBlocks, limits: TeamLimits, staged: Staged | None,
+        kernel: Handle, pairs: PairBlocks, limits: TeamLimits, staged: Staged | None, is_gauss: bool,
     ) -> None:  # fmt: skip
         self.phase, self.values, self.shared, self.rooms, self.kernel = phase, values, shared, rooms, kernel
         self.count, self.limits = len(pairs.begin), limits
         self.sources, self.targets = table("source_octets", pairs.sources), table("target_octets", pairs.targets)
         self.lists = {"rows": table("block_rows", pairs.rows)}
-        self.staged = staged
+        self.staged, self.is_gauss = staged, is_gauss
         if staged:
             lists = zip(("source", "source_begin", "near"), pairs.sources_of_blocks(), strict=True)
             self.lists |= {name: table(name, a) for name, a in lists}
@@ -252,14 +259,14 @@ class _PlaneGroups:
         """Return the three steps of one group of planes."""
         v, phase = self.values, self.phase
         begin, count = _frequencies(v.p, first, planes)
-        spectra_in = _room(rooms[0], count, len(self.sources), v.dens)
-        spectra_out = _room(rooms[1], count, len(self.targets), v.result)
+        spectra_in = _room(rooms[0], count, len(self.sources), parts(self.is_gauss) * v.dens)
+        spectra_out = _room(rooms[1], count, len(self.targets), 16 * v.result)
         plane_args = {"first": first, "planes": planes, **self.shared.waves}
         source = {"octet": self.sources, "given": v.equivalents, "spectra": spectra_in, **plane_args}
         target = {"octet": self.targets, "spectra": spectra_out, "made": v.checks, **plane_args}
         product = {"given": spectra_in, "made": spectra_out, "place": self.shared.place, **self.lists}
         product |= {"table": self.kernel[begin : begin + count], "columns": spectra.COLUMNS}
-        units = forward(v.p, v.dens, v.real, v.wide), backward(v.p, v.result, v.real, v.wide)
+        units = forward(v.p, v.dens, v.real, v.wide, self.is_gauss), backward(v.p, v.result, v.real, v.wide)
         return [
             Step(phase, units[0], len(self.sources) * v.dens * planes, source, shape=TRANSFORM),
             self._products(count, product),
@@ -273,7 +280,9 @@ class _PlaneGroups:
             unit = block_products(v.dens, v.result, v.real, self.staged)
             return Step(self.phase, unit, count * self.count, args | {"blocks": self.count}, shape=self.staged.team)
         item = self._items(count)
-        return Step(self.phase, products(v.dens, v.result, v.real), len(item), args | {"item": item}, shape=TEAM)
+        return Step(
+            self.phase, products(v.dens, v.result, v.real, self.is_gauss), len(item), args | {"item": item}, shape=TEAM
+        )
 
     def _items(self, count: int) -> Handle:
         """Return work items (frequency, first block, end of blocks)."""
@@ -289,8 +298,8 @@ def _frequencies(p: int, first: int, planes: int) -> tuple[int, int]:
     return int(sizes[:first].sum()), int(sizes[first : first + planes].sum())
 
 
-def _room(room: Handle, count: int, octets: int, components: int) -> Handle:
-    return room.view(0, (count, _odd(octets), 16 * components), room.dtype)
+def _room(room: Handle, count: int, octets: int, numbers: int) -> Handle:
+    return room.view(0, (count, _odd(octets), numbers), room.dtype)
 
 
 def _odd(n: int) -> int:

@@ -71,8 +71,12 @@ def times(
     return {name: Phase(phase_counts[name], bound, fmm.share(machine, name)) for name, bound in bounds.items()}
 
 
-def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) -> dict[str, Counts]:
+def counts(
+    structure: FmmStructure, parameters: Parameters, machine: Machine, is_mixed: bool = False
+) -> dict[str, Counts]:
     """Count all steps of making a plan and of one sum by equivalent sources, as if they ran on this machine.
+
+    In a mixed sum, by cores and devices, cores have spectra as devices have them.
 
     Raises
     ------
@@ -82,16 +86,19 @@ def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) ->
     if not isinstance(structure.expansion, SurfaceExpansion):
         raise ValueError(f"structure: found {type(structure.expansion).__name__}, expected one of method 'kifmm'")
     expansion = structure.expansion
-    counted = sizes(structure, staging.shape(machine.scratch, expansion.spectra.itemsize))
+    vector = 0 if machine.is_gpu or is_mixed else 8 * machine.lanes["float64"]
+    is_gauss = limits.has_gauss(vector, expansion.spectra)
+    counted = sizes(structure, staging.shape(machine.scratch, expansion.spectra.itemsize), is_gauss)
     dtype = expansion.particles.real.name
-    return fmm.count(texts(structure, parameters), counted, dtype, machine.lanes, machine.is_gpu)
+    return fmm.count(texts(structure, parameters, is_gauss), counted, dtype, machine.lanes, machine.is_gpu)
 
 
-def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
+def texts(structure: FmmStructure, parameters: Parameters, is_gauss: bool = False) -> FmmTexts:
     """Return the texts of the kernels of a sum."""
     representation, particles, p = structure.representation, structure.expansion.particles, parameters.order
     real, text, pair = particles.real, engine.operations, particles.pair
     types = structure.expansion.spectra, real
+    forward = m2l.forward(p, representation.equivalent, *types, is_gauss)
     kernels = SurfaceKernels(representation, real, parameters.expected)
     steps = {name: box_translations.folding(name, real, 1 if representation.masks is None else 8) for name in FOLDINGS}
     steps |= {
@@ -100,13 +107,16 @@ def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
     steps["solve"] = box_translations.solves(real)
     return FmmTexts(
         text(kernels.check_values()), text(kernels.fields()), text(kernels.near.ranges()),
-        {name: text(unit) for name, unit in steps.items()}, text(m2l.forward(p, representation.equivalent, *types)),
+        {name: text(unit) for name, unit in steps.items()}, text(forward),
         text(m2l.backward(p, representation.check, *types)), 3 + pair.strengths, pair.result,
     )  # fmt: skip
 
 
-def sizes(structure: FmmStructure, staged: Staged | None = None) -> FmmSizes:
-    """Return the numbers of points, boxes and list entries of a sum, with blocks of octets of a shape, or of a host."""
+def sizes(structure: FmmStructure, staged: Staged | None = None, is_gauss: bool = False) -> FmmSizes:
+    """Return the numbers of points, boxes and list entries of a sum.
+
+    Blocks of octets are those of a shape, or of a host, where a complex product may take three real ones.
+    """
     expansion, tree, lists, representation = (
         structure.expansion,
         structure.tree,
@@ -127,6 +137,7 @@ def sizes(structure: FmmStructure, staged: Staged | None = None) -> FmmSizes:
         "lists": meetings(tree, lists, points, expansion.far),
         "frequencies": _frequencies(expansion.p),
         "spectra": expansion.spectra.name,
+        "is_gauss": is_gauss,
         "together": (box_translations.OCTETS, OCTETS_AT_ONCE),
     }
     if not expansion.far:
@@ -136,7 +147,7 @@ def sizes(structure: FmmStructure, staged: Staged | None = None) -> FmmSizes:
     ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
     return FmmSizes(
         levels=_levels(structure),
-        translation_levels=_translation_levels(structure, staged),
+        translation_levels=_translation_levels(structure, staged, is_gauss),
         matrices={name: tuple(_matrix(blocks) for blocks in factors) for name, factors in ways.items()},
         orbits=len(operators.check.orbits),
         **sums,
@@ -165,7 +176,7 @@ def _levels(structure: FmmStructure) -> list[OctetLevel]:
     ]
 
 
-def _translation_levels(structure: FmmStructure, staged: Staged | None) -> list[TranslationLevel]:
+def _translation_levels(structure: FmmStructure, staged: Staged | None, is_gauss: bool) -> list[TranslationLevel]:
     """Return translations of all levels together, or of each level."""
     nodes, lists, representation = structure.tree.nodes, structure.lists, structure.representation
     if not len(lists.v_t):
@@ -173,13 +184,15 @@ def _translation_levels(structure: FmmStructure, staged: Staged | None) -> list[
     level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
     masks = [level == value for value in np.unique(level)] if representation.per_level else [np.ones(len(level), bool)]
     pairs, run = (lists.v_t, lists.v_s, lists.v_direction), staged.run if staged else m2l.RUN
-    return [_translated(structure, m2l.blocks(*(a[mask] for a in pairs), run), staged) for mask in masks]
+    return [_translated(structure, m2l.blocks(*(a[mask] for a in pairs), run), staged, is_gauss) for mask in masks]
 
 
-def _translated(structure: FmmStructure, blocks: m2l.PairBlocks, staged: Staged | None) -> TranslationLevel:
+def _translated(
+    structure: FmmStructure, blocks: m2l.PairBlocks, staged: Staged | None, is_gauss: bool
+) -> TranslationLevel:
     expansion, nodes, representation = structure.expansion, structure.tree.nodes, structure.representation
     sources, targets, count = len(blocks.sources), len(blocks.targets), len(blocks.begin)
-    n_values = 16 * (representation.equivalent * sources + representation.check * targets)
+    n_values = m2l.parts(is_gauss) * representation.equivalent * sources + 16 * representation.check * targets
     nbytes = n_values * expansion.spectra.itemsize
     groups = len(m2l.plane_groups(expansion.p, nbytes, (limits.DEVICE if staged else limits.HOST).spectra))
     n_reads = len(blocks.sources_of_blocks()[0])

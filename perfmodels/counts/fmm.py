@@ -111,6 +111,8 @@ class FmmSizes:
         Frequencies of a transform.
     spectra
         Type of the spectra by which boxes meet, ``"float64"`` or ``"float32"``.
+    is_gauss
+        Whether a complex product takes three real ones, for which sources have a third part.
     """
 
     n_sources: int
@@ -128,6 +130,7 @@ class FmmSizes:
     together: tuple[int, int]
     frequencies: int
     spectra: str
+    is_gauss: bool = False
 
 
 @dataclass(frozen=True)
@@ -273,16 +276,16 @@ def octets(n: FmmSizes, translations: TranslationLevel, device: bool = False) ->
     """Count the products of spectra of pairs of octets: by formula, as all loops of their text are known.
 
     For each frequency and pair of components a pair of octets has 8 × 8 complex products, with targets in the lanes: it
-    reads 16 numbers, and reads and writes 16 others.  The 8 × 8 numbers of a direction are read once a block.
+    reads 16 or 24 numbers, and reads and writes 16 others.  The 8 × 8 numbers of a direction are read once a block.
 
     A team of a device takes to scratch the 8 × 8 numbers of all directions, and the spectra that its block meets.
     """
     itemsize, products = BYTES[n.spectra], n.frequencies * n.check * n.equivalent
     kernels = 16 * SIBLINGS * DIRECTIONS * translations.blocks
-    spectra = 16 * n.frequencies * (n.equivalent * translations.met + n.check * 2 * translations.targets)
-    least_bytes = (
-        16 * n.frequencies * (n.equivalent * translations.sources + n.check * translations.targets) + products * TABLE
-    )
+    given = (3 if n.is_gauss else 2) * SIBLINGS
+    spectra = n.frequencies * (given * n.equivalent * translations.met + 16 * n.check * 2 * translations.targets)
+    least_numbers = given * n.equivalent * translations.sources + 16 * n.check * translations.targets
+    least_bytes = n.frequencies * least_numbers + products * TABLE
     l2 = spectra + products * translations.items * TABLE
     if device:
         staged = kernels + 16 * translations.met
@@ -290,10 +293,10 @@ def octets(n: FmmSizes, translations: TranslationLevel, device: bool = False) ->
         bytes_of_lanes["shared"] = products * float(staged + STAGED_READS * translations.pairs)
     else:
         copies = 2 * 16 * SIBLINGS * DIRECTIONS * translations.items
-        bytes_of_lanes = {"l1": products * (48 * translations.pairs + kernels + copies)}
+        bytes_of_lanes = {"l1": products * ((32 + given) * translations.pairs + kernels + copies)}
     bytes_ = {level: itemsize * translations.boxes * total for level, total in bytes_of_lanes.items()}
     bytes_ |= {"l2": float(itemsize * l2), "dram": float(itemsize * least_bytes)}
-    fmas = 4 * SIBLINGS * SIBLINGS * products * translations.pairs
+    fmas = (3 if n.is_gauss else 4) * SIBLINGS * SIBLINGS * products * translations.pairs
     operations = {"fma": translations.boxes * fmas}
     return Counts(operations, bytes_, 0.0, translations.groups, translations.boxes, n.spectra)
 

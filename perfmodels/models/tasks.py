@@ -89,7 +89,8 @@ def modelled(
     host = Machine.load(GENERIC) if gpu else machine
 
     def side(hardware: Machine, units: int) -> UnitWork | None:
-        return UnitWork(hardware, work.counts(plan.structure, plan.parameters, hardware), units) if units else None
+        counts = work.counts(plan.structure, plan.parameters, hardware, is_mixed=devices > 0)
+        return UnitWork(hardware, counts, units) if units else None
 
     on_host, on_device = side(host, cores), side(machine, devices) if gpu else None
     graph, node = cut.graph, tasks.node(on_host, on_device)

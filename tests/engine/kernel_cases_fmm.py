@@ -45,7 +45,7 @@ def translate(make):
 def m2l(make):
     """Yield three points per edge; planes from the first or another on; directions with no, one and four pairs.
 
-    Two components have double precision, whatever their spectra have.
+    Two components have double precision, whatever their spectra have, and three real products for a complex one.
     """
     p, m = 3, 26
     cosine, sine = (a.astype(make.dtype) for a in spectra.waves(p))
@@ -55,9 +55,10 @@ def m2l(make):
         shared = {"octet": octet, "column": spectra.columns(p), "cosine": cosine, "sine": sine}
         shared |= {"first": first, "planes": planes}
         wide = np.dtype(np.float64 if components == 2 else make.dtype)
-        values, spectrum = make.normal(3, m * components, 8).astype(wide), make.normal(count, 3, 16 * components)
+        values, spectrum = make.normal(3, m * components, 8).astype(wide), make.normal(count, 3, 24 * components)
         arguments, slots = shared | {"spectra": spectrum}, {"P": p, "wide": wide}
-        yield "forward", slots | {"NS": components}, 2 * components * planes, arguments | {"given": values}
+        forward = slots | {"NS": components, "GAUSS": components == 2}
+        yield "forward", forward, 2 * components * planes, arguments | {"given": values}
         yield "backward", slots | {"NT": components}, 2 * components, arguments | {"made": values}
     number = np.zeros((2, 27), np.int32)  # pairs of each direction, for two blocks
     number[0, 3], number[0, 7], number[1, 25] = 4, 1, 2
@@ -68,8 +69,9 @@ def m2l(make):
     lists = {"item": np.array([[0, 0, 2], [1, 1, 2]], np.int32), "rows": np.array([0, 2, 3], np.int32)}
     lists |= {"of": of, "pair": pair, "place": make.rng.integers(0, 9, 64 * 26, dtype=np.int32), "columns": 9}
     for ns, nt in ((2, 1), (1, 1)):
-        arrays = {"table": make.normal(2, ns * nt, 18), "given": make.normal(2, 3, 16 * ns)}
-        yield "products", {"NS": ns, "NT": nt}, 2, lists | arrays | {"made": make.normal(2, 3, 16 * nt)}
+        arrays = {"table": make.normal(2, ns * nt, 18), "given": make.normal(2, 3, 24 * ns)}
+        slots = {"NS": ns, "NT": nt, "GAUSS": ns == 2}
+        yield "products", slots, 2, lists | arrays | {"made": make.normal(2, 3, 16 * nt)}
 
 
 def m2l_block(make):

@@ -81,10 +81,10 @@ def dense(values, p, pairs, given, targets):
     return out
 
 
-def translated(values, p, lists, given, space="Serial", real="float64", wide=None, limit=None, start=0.0):
+def translated(values, p, lists, given, space="Serial", real="float64", wide=None, start=0.0, **more):
     """Return check values of type `wide` by lists of pairs, each with a kernel, and spectra of type `real`.
 
-    Rows beyond the components' must not change.
+    Rows beyond the components' must not change.  Other options are limits of teams.
     """
     wide = wide or real
     ks, m = given.shape[1:3]
@@ -95,8 +95,7 @@ def translated(values, p, lists, given, space="Serial", real="float64", wide=Non
     of = [m2l.PairList(constant("table", spectra.table(f, p).astype(real)), *pairs) for f, pairs in lists]
     here = spaces.get(space)
     octets = m2l.OctetValues(p, ks, kt, constant("equivalents", equivalents), checks, np.dtype(real))
-    room = limits.of(here) if limit is None else replace(limits.of(here), spectra=limit)
-    placed = Steps(m2l.steps("m2l", octets, of, room)).place(here)
+    placed = Steps(m2l.steps("m2l", octets, of, replace(limits.of(here), **more))).place(here)
     placed[checks][...] = start
     placed.run()
     made = placed[checks]
@@ -113,16 +112,18 @@ def far_from(found, expected):
     return np.abs(found - expected).max() / np.abs(expected).max()
 
 
+@pytest.mark.parametrize("vector", [32, 64])
 @pytest.mark.parametrize(
     ("values", "p"), [(laplace, 4), (laplace, 5), (laplace, 6), (yukawa, 4), (skew, 4), (stokes, 4)]
 )
-def test_agrees_with_dense_matrices(values, p, rng):
+def test_agrees_with_dense_matrices(values, p, vector, rng):
+    """Compare complex products by four and by three real ones, which hosts with vectors of 64 bytes take."""
     pairs = octets(14, rng)
     ks = values(np.ones((1, 3))).shape[2]
     given = rng.standard_normal((14, ks, len(surface(p)), 8))
     given[:, :, :, 3] = 0  # a sibling that is not there
     targets = (0, 5, 13) if ks > 1 else range(14)
-    found, expected = run(values, p, pairs, given), dense(values, p, pairs, given, targets)
+    found, expected = run(values, p, pairs, given, vector=vector), dense(values, p, pairs, given, targets)
     assert far_from(found[list(targets)], expected[list(targets)]) < 1e-13
     assert (found[1] == 0).all()  # not a target
 
@@ -138,7 +139,7 @@ def test_adds_to_what_is_there(rng):
 def test_planes_one_at_a_time_or_several(limit, rng):
     pairs = octets(9, rng)
     given = rng.standard_normal((9, 1, len(surface(4)), 8))
-    assert far_from(run(laplace, 4, pairs, given, limit=limit), run(laplace, 4, pairs, given)) < 1e-14
+    assert far_from(run(laplace, 4, pairs, given, spectra=limit), run(laplace, 4, pairs, given)) < 1e-14
 
 
 def test_groups_of_planes_hold_every_plane_once_within_the_limit():
