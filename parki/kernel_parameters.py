@@ -23,6 +23,8 @@ def with_parameters(pair: P, parameters: dict[str, float | None], options: Itera
     numbers = {name: value for name, value in parameters.items() if value is not None}
     for name, value in numbers.items():
         if name not in pair.names:
+            if name in options:
+                raise ValueError(f"{name} was given; other calls take it, this one does not.")
             text = f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}."
             raise ValueError(f"{text} {spelling.advice(name, (*options, *pair.names))}".rstrip())
         try:

@@ -50,7 +50,8 @@ class Kifmm(Fmm):
     def _far(self, linear: Pair, error: float, dtype: str) -> str:
         if (far := PRECISIONS.get(self.options.far_precision)) is not None:
             return far
-        return params.far(dtype, self.rounding(error), self._is_harder or not linear.ours)
+        bound = params.HARDER_SINGLE if self._is_harder or not linear.ours else params.SINGLE
+        return "float32" if self.rounding(error) >= bound else dtype
 
     def _has_sizes(self, aim: Aim) -> bool:
         return aim.representation.per_level

@@ -3,9 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import DTypeLike
-
 from parki import engine
 from parki.engine import Space, workers
 from parki.tasks.sizes import TaskSizes
@@ -29,8 +26,9 @@ class TeamLimits:
         Bytes of scratch to which translations may take the spectra of a block's sources; 0 for none.
     parts : int
         Parts of particles, two of which meet each other once; 0 where each target meets its sources.
-    vector : int
-        Bytes of a host's vectors; 0 on devices.
+    gauss : bool
+        Whether complex products in double precision take three real ones: faster where registers hold the translations
+        of a direction and the sums of their parts.  In single precision that loses too many digits.
     """
 
     scratch: float
@@ -39,7 +37,7 @@ class TeamLimits:
     tasks: TaskSizes | None = None
     block: int = 0
     parts: int = 0
-    vector: int = 0
+    gauss: bool = False
 
 
 GAUSS_BYTES = 64  # bytes of the vectors of processors that have 32 of them
@@ -51,17 +49,8 @@ HOST = TeamLimits(math.inf, 32, 32 << 20)
 DEVICE = TeamLimits(40960, 16, 256 << 20)
 
 
-def has_gauss(vector: int, real: DTypeLike) -> bool:
-    """Return whether a complex product of spectra takes three real ones, on a host with vectors of so many bytes.
-
-    That is faster where registers hold the translations of a direction and the sums of their parts.  In single
-    precision it loses too many digits.
-    """
-    return vector == GAUSS_BYTES and np.dtype(real) == np.float64
-
-
 def of(space: Space) -> TeamLimits:
     """Return the limits of a space.  As many threads as half of the parts have about equal work."""
     parts = PARTS if workers(space) <= PARTS // 2 else 0
-    host = replace(HOST, parts=parts, vector=engine.target().vector_bytes)
+    host = replace(HOST, parts=parts, gauss=engine.target().vector_bytes == GAUSS_BYTES)
     return space.pick(host, replace(DEVICE, block=space.scratch))

@@ -17,7 +17,7 @@ from parki.engine import Workunit
 from parki.engine.steps import Handle, Step, state
 from parki.fmm import spectra
 from parki.fmm.expansion import table
-from parki.fmm.limits import TeamLimits, has_gauss
+from parki.fmm.limits import TeamLimits
 from parki.fmm.staging import Staged, shape
 
 RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
@@ -186,7 +186,7 @@ def steps(phase: str, values: OctetValues, pair_lists: Sequence[PairList], limit
     p, real = values.p, values.real
     table_shape = (int(spectra.plane_sizes(p).sum()), values.result * values.dens, 2 * spectra.COLUMNS)
     staged = shape(limits.block, real.itemsize) if limits.block and limits.tasks is None else None
-    is_gauss = has_gauss(limits.vector, real)
+    is_gauss = limits.gauss and real == np.float64
     cuts, sizes = [], [(0, 0)]
     for pairs in pair_lists:
         if pairs.table.shape != table_shape:
@@ -207,30 +207,33 @@ def steps(phase: str, values: OctetValues, pair_lists: Sequence[PairList], limit
         tuple(state(f"{side}_spectra", (count,), real, zero=False) for side, count in sides)
         for _ in range(1 if limits.tasks is None else 2)
     ]
-    shared = _transforms(p, real)
-    facts = limits, staged, is_gauss
+    shared = _transforms(p, real, is_gauss)
     return [
         step
         for kernel, sorted_pairs, groups in cuts
-        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, *facts).steps(groups)
+        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, limits, staged).steps(groups)
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class _Transforms:
-    """Constants of all transforms: surface points, waves, places of translations in a table."""
+    """Constants of all transforms: surface points, waves, places of translations in a table.
+
+    With `is_gauss` a complex product takes three real ones, for which spectra of sources have a third part.
+    """
 
     waves: dict[str, Handle]
     place: Handle
+    is_gauss: bool
 
 
 @functools.lru_cache(maxsize=32)
-def _transforms(p: int, real: np.dtype[Any]) -> _Transforms:
+def _transforms(p: int, real: np.dtype[Any], is_gauss: bool) -> _Transforms:
     """Return the constants of transforms for surfaces of p points per edge."""
     cosine, sine = spectra.waves(p)
     waves = {"column": table("column", spectra.columns(p))}
     waves |= {"cosine": table("cosine", cosine, real), "sine": table("sine", sine, real)}
-    return _Transforms(waves, table("place", spectra.places()))
+    return _Transforms(waves, table("place", spectra.places()), is_gauss)
 
 
 class _PlaneGroups:
@@ -238,13 +241,13 @@ class _PlaneGroups:
 
     def __init__(
         self, phase: str, values: OctetValues, shared: _Transforms, rooms: Sequence[tuple[Handle, Handle]],
-        kernel: Handle, pairs: PairBlocks, limits: TeamLimits, staged: Staged | None, is_gauss: bool,
+        kernel: Handle, pairs: PairBlocks, limits: TeamLimits, staged: Staged | None,
     ) -> None:  # fmt: skip
         self.phase, self.values, self.shared, self.rooms, self.kernel = phase, values, shared, rooms, kernel
         self.count, self.limits = len(pairs.begin), limits
         self.sources, self.targets = table("source_octets", pairs.sources), table("target_octets", pairs.targets)
         self.lists = {"rows": table("block_rows", pairs.rows)}
-        self.staged, self.is_gauss = staged, is_gauss
+        self.staged = staged
         if staged:
             lists = zip(("source", "source_begin", "near"), pairs.sources_of_blocks(), strict=True)
             self.lists |= {name: table(name, a) for name, a in lists}
@@ -259,14 +262,14 @@ class _PlaneGroups:
         """Return the three steps of one group of planes."""
         v, phase = self.values, self.phase
         begin, count = _frequencies(v.p, first, planes)
-        spectra_in = _room(rooms[0], count, len(self.sources), parts(self.is_gauss) * v.dens)
+        spectra_in = _room(rooms[0], count, len(self.sources), parts(self.shared.is_gauss) * v.dens)
         spectra_out = _room(rooms[1], count, len(self.targets), 16 * v.result)
         plane_args = {"first": first, "planes": planes, **self.shared.waves}
         source = {"octet": self.sources, "given": v.equivalents, "spectra": spectra_in, **plane_args}
         target = {"octet": self.targets, "spectra": spectra_out, "made": v.checks, **plane_args}
         product = {"given": spectra_in, "made": spectra_out, "place": self.shared.place, **self.lists}
         product |= {"table": self.kernel[begin : begin + count], "columns": spectra.COLUMNS}
-        units = forward(v.p, v.dens, v.real, v.wide, self.is_gauss), backward(v.p, v.result, v.real, v.wide)
+        units = forward(v.p, v.dens, v.real, v.wide, self.shared.is_gauss), backward(v.p, v.result, v.real, v.wide)
         return [
             Step(phase, units[0], len(self.sources) * v.dens * planes, source, shape=TRANSFORM),
             self._products(count, product),
@@ -280,9 +283,8 @@ class _PlaneGroups:
             unit = block_products(v.dens, v.result, v.real, self.staged)
             return Step(self.phase, unit, count * self.count, args | {"blocks": self.count}, shape=self.staged.team)
         item = self._items(count)
-        return Step(
-            self.phase, products(v.dens, v.result, v.real, self.is_gauss), len(item), args | {"item": item}, shape=TEAM
-        )
+        unit = products(v.dens, v.result, v.real, self.shared.is_gauss)
+        return Step(self.phase, unit, len(item), args | {"item": item}, shape=TEAM)
 
     def _items(self, count: int) -> Handle:
         """Return work items (frequency, first block, end of blocks)."""

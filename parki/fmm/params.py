@@ -76,11 +76,6 @@ def order(tolerance: float, increase: int = 0) -> int:
     return MOST_ORDER
 
 
-def far(dtype: str, error: float, is_harder: bool) -> str:
-    """Return the type of the transforms by which boxes meet, for points of a type and the relative error of a sum."""
-    return "float32" if error >= (HARDER_SINGLE if is_harder else SINGLE) else dtype
-
-
 def leaf_size(method: str, points: int, components: int = 1) -> int:
     """Return the points of a leaf for a number of points per edge and of components of the expansion."""
     table = LEAVES if method == "kifmm" else CHEBYSHEV_LEAVES

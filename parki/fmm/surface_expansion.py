@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from parki import engine
 from parki.engine import Workunit
 from parki.engine.steps import Handle, Step, Steps, glue, scratch, state
-from parki.fmm import box_operators, m2l, representations, surfaces, transforms
+from parki.fmm import box_operators, m2l, memory, representations, spectra, surfaces
 from parki.fmm.box_operators import Operators
 from parki.fmm.box_translations import BoxTranslations
 from parki.fmm.expansion import TOP_LEVEL, BoxValues, Expansion, Particles, ordered, part_of, table, teams
@@ -34,6 +34,7 @@ from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
 SOLVED = 0.1  # error of fields at surfaces relative to that of a sum: solving for equivalents makes it larger
+SINGLE_RANGE = 1e-20, 1e20  # of the largest transform: its products with charges up to 1 are far from 1e±38
 OCTETS_AT_ONCE = 64  # octets whose children are folded together: they stay in a second-level cache
 RADII = {"inner": surfaces.INNER, "outer": surfaces.OUTER}
 Ints = NDArray[np.int32]
@@ -189,7 +190,9 @@ class _SurfaceBoxes:
         masks = {half: size == half for half in dict.fromkeys(self.half.values())}
         halves = [half for half, mask in masks.items() if mask.any()]
         of_boxes = [(self.representation.at(half), self.representation.size(half), self.p) for half in halves]
-        arrays = transforms.tables(of_boxes, self.kernels.far)
+        arrays = [_transforms(*size, self.kernels.far) for size in of_boxes]
+        if not all(a.size for a in arrays):
+            arrays = [_transforms(*size, "float64") for size in of_boxes]
         return [
             m2l.PairList(table("transforms", array), *(a[masks[half]] for a in v))
             for half, array in zip(halves, arrays, strict=True)
@@ -368,6 +371,14 @@ class _SurfaceBoxes:
         args = {"surface": self.surface[surface], "other": table("boxes", source, np.int32), "u": particles.sums}
         args |= {"xt": particles.targets, "points": self.points, **self.unit}
         return teams(phase, self.kernels.fields(), item, args)
+
+
+@memory.kept()
+def _transforms(pair: Pair, half: float, p: int, dtype: str) -> NDArray[Any]:
+    """Return the transforms of a kernel between boxes of half side `half`; nothing where float32 may overflow."""
+    transforms, (low, high) = spectra.table(lambda r: representations.block(pair, half * r), p), SINGLE_RANGE
+    is_kept = dtype == "float64" or low < np.abs(transforms).max() < high
+    return transforms.astype(dtype) if is_kept else np.empty(0, dtype)
 
 
 def _halves(nodes: OctNodes) -> list[float]:

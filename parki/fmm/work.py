@@ -87,10 +87,10 @@ def counts(
         raise ValueError(f"structure: found {type(structure.expansion).__name__}, expected one of method 'kifmm'")
     expansion = structure.expansion
     vector = 0 if machine.is_gpu or is_mixed else 8 * machine.lanes["float64"]
-    is_gauss = limits.has_gauss(vector, expansion.spectra)
-    counted = sizes(structure, staging.shape(machine.scratch, expansion.spectra.itemsize), is_gauss)
+    is_gauss = vector == limits.GAUSS_BYTES and expansion.spectra == np.float64
+    sums = sizes(structure, staging.shape(machine.scratch, expansion.spectra.itemsize), is_gauss)
     dtype = expansion.particles.real.name
-    return fmm.count(texts(structure, parameters, is_gauss), counted, dtype, machine.lanes, machine.is_gpu)
+    return fmm.count(texts(structure, parameters, is_gauss), sums, dtype, machine.lanes, machine.is_gpu)
 
 
 def texts(structure: FmmStructure, parameters: Parameters, is_gauss: bool = False) -> FmmTexts:

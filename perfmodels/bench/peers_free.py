@@ -48,8 +48,8 @@ LEAST, COARSER = "at least", "coarser than all"  # notes on times that are not i
 class OwnProgram(PeerProgram):
     """A method of parki, whose settings are tolerances, with gradients alone or beside potentials."""
 
-    def __init__(self, method: str, alone: bool, tolerances: Sequence[float], space: Space) -> None:
-        self.name, self.against, self.alone = f"parki {method}" + alone * " alone", method, alone
+    def __init__(self, method: str, is_alone: bool, tolerances: Sequence[float], space: Space) -> None:
+        self.name, self.against, self.alone = f"parki {method}" + is_alone * " alone", method, is_alone
         self.tolerances, self.space = tolerances, space
 
     def settings(self, sum_: PeerSum) -> Sequence[float]:

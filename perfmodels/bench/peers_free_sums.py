@@ -72,9 +72,9 @@ class PeerProgram(abc.ABC):
     against = "kifmm"
     alone = False
 
-    def stands_beside(self, other: "PeerProgram", sum_: PeerSum) -> bool:
+    def stands_beside(self, program: "PeerProgram", sum_: PeerSum) -> bool:
         """Return whether a program's times of a sum are compared with those of this one."""
-        return (self.against, self.alone and sum_.gradient) == (other.against, other.alone and sum_.gradient)
+        return (self.against, self.alone and sum_.gradient) == (program.against, program.alone and sum_.gradient)
 
     @abc.abstractmethod
     def settings(self, sum_: PeerSum) -> Sequence[Any]:

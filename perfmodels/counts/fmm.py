@@ -282,9 +282,9 @@ def octets(n: FmmSizes, translations: TranslationLevel, device: bool = False) ->
     """
     itemsize, products = BYTES[n.spectra], n.frequencies * n.check * n.equivalent
     kernels = 16 * SIBLINGS * DIRECTIONS * translations.blocks
-    given = (3 if n.is_gauss else 2) * SIBLINGS
-    spectra = n.frequencies * (given * n.equivalent * translations.met + 16 * n.check * 2 * translations.targets)
-    least_numbers = given * n.equivalent * translations.sources + 16 * n.check * translations.targets
+    parts = (3 if n.is_gauss else 2) * SIBLINGS
+    spectra = n.frequencies * (parts * n.equivalent * translations.met + 16 * n.check * 2 * translations.targets)
+    least_numbers = parts * n.equivalent * translations.sources + 16 * n.check * translations.targets
     least_bytes = n.frequencies * least_numbers + products * TABLE
     l2 = spectra + products * translations.items * TABLE
     if device:
@@ -293,7 +293,7 @@ def octets(n: FmmSizes, translations: TranslationLevel, device: bool = False) ->
         bytes_of_lanes["shared"] = products * float(staged + STAGED_READS * translations.pairs)
     else:
         copies = 2 * 16 * SIBLINGS * DIRECTIONS * translations.items
-        bytes_of_lanes = {"l1": products * ((32 + given) * translations.pairs + kernels + copies)}
+        bytes_of_lanes = {"l1": products * ((32 + parts) * translations.pairs + kernels + copies)}
     bytes_ = {level: itemsize * translations.boxes * total for level, total in bytes_of_lanes.items()}
     bytes_ |= {"l2": float(itemsize * l2), "dram": float(itemsize * least_bytes)}
     fmas = (3 if n.is_gauss else 4) * SIBLINGS * SIBLINGS * products * translations.pairs

@@ -6,7 +6,7 @@ import pytest
 import parki
 from parki import samples
 from parki.direct import direct_sum
-from parki.fmm import transforms
+from parki.fmm.surface_expansion import _transforms
 from parki.pairs import find
 from tests.methods.sums import relative
 
@@ -67,9 +67,11 @@ def test_points_in_single_precision_may_meet_in_double():
 
 def test_a_range_that_is_too_short():
     pair = find("yukawa", kappa=100.0)
-    near, apart = (pair, 0.05, 4), (pair, 1.0, 4)  # e^-10 and e^-200 at the least distances
-    assert [a.dtype for a in transforms.tables([near], "float32")] == [np.float32]
-    assert [a.dtype for a in transforms.tables([near, apart], "float32")] == [np.float64] * 2
+    near, apart = (
+        _transforms(pair, half, 4, "float32") for half in (0.05, 1.0)
+    )  # e^-10, e^-200 at the least distances
+    assert near.size > apart.size == 0
+    np.testing.assert_allclose(near, _transforms(pair, 0.05, 4, "float64"), atol=1e-6 * np.abs(near).max())
     made = plan("yukawa", kappa=100.0, tolerance=1e-3)
     assert (made.parameters.far, spectra(made)) == ("float32", "float64")
     x, q = samples.plummer(1500, 4), samples.charges(1500, 5)
