@@ -28,7 +28,7 @@ from parki.fmm.expansion import Expansion
 from parki.fmm.options import FmmOptions
 from parki.fmm.params import Parameters
 from parki.fmm.report import PHASES, PLANNED
-from parki.fmm.representations import Representation
+from parki.fmm.representations import Representation, softened
 from parki.fmm.scheduling import ScheduleChoice
 from parki.fmm.structure import FmmStructure
 from parki.freespace import FreeProblem, FreeSum, TaskMethod
@@ -286,7 +286,7 @@ class Fmm(TaskMethod):
         """Return the points per edge for a tolerance; for interpolation a first guess, for the size of leaves."""
         increase = 0
         if self._is_harder:
-            increase = 1 if tolerance > FINE else 2
+            increase = 1 if tolerance > FINE else 2 + softened(self.kernel)  # softened close pairs do not hide errors
         if not linear.ours:  # a caller's own kernel: vectors need more than the flows known here
             increase = 1 if linear.result == 1 else 2
         return params.order(tolerance, increase)

@@ -67,11 +67,12 @@ def test_points_in_single_precision_may_meet_in_double():
 
 def test_a_range_that_is_too_short():
     pair = find("yukawa", kappa=100.0)
-    near, apart = (
-        _transforms(pair, half, 4, "float32") for half in (0.05, 1.0)
-    )  # e^-10, e^-200 at the least distances
+    near, apart = (_transforms(pair, half, 4, "float32") for half in (0.05, 1.0))  # from e^-10 and e^-200 on
     assert near.size > apart.size == 0
     np.testing.assert_allclose(near, _transforms(pair, 0.05, 4, "float64"), atol=1e-6 * np.abs(near).max())
+    wide = _transforms(pair, 0.18, 4, "float32")  # from e^-36 to e^-180
+    sizes = np.abs(wide[wide != 0])
+    assert 1e-30 < sizes.min() < 1e-28 < 1e-20 < sizes.max()
     made = plan("yukawa", kappa=100.0, tolerance=1e-3)
     assert (made.parameters.far, spectra(made)) == ("float32", "float64")
     x, q = samples.plummer(1500, 4), samples.charges(1500, 5)

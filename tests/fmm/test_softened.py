@@ -83,6 +83,15 @@ def test_tolerance_is_met(seed):
     assert relative(u, expected[1:] if is_slope else expected[0]) < tolerance
 
 
+@pytest.mark.slow
+def test_gradients_on_a_sphere():
+    """Sum with close pairs that are softened, and so do not hide the error of expansions."""
+    x, q, epsilon = samples.sphere(3000, 11), samples.charges(3000, 12), 0.08
+    options = {"epsilon": epsilon, "gradient": "only"}
+    u = parki.fmm.kifmm(x, x, q, "spline_coulomb", tolerance=1.25e-10, leaf_size=20, **options)
+    assert relative(u, parki.direct.plan("spline_coulomb", x, x, **options)(q)) < 1e-10
+
+
 @pytest.mark.parametrize("power", [-200, 300])
 def test_units(power):
     x, y, q, e, _ = drawn(0)
