@@ -193,16 +193,23 @@ class FreeMethod:
         return FreeProblem.of(self.kernel, self.space, x, y, on_gpu, scaling.extent(x, y))
 
     def warn_below(self, dtype: str) -> None:
-        """Warn of a tolerance that a dtype cannot give."""
-        tolerance, floor = getattr(self.options, "tolerance", None), self.reach[dtype]
+        """Warn of a tolerance that a dtype, or a far field in single precision, cannot give."""
+        tolerance, floor, kind, use = getattr(self.options, "tolerance", None), self.reach[dtype], dtype, "float64"
+        if getattr(self.options, "far_precision", None) == "single" and floor < self.single_reach:
+            floor, kind, use = self.single_reach, "a far field in single precision", "far_precision='double'"
         if tolerance is not None and tolerance < floor and not self.served:
-            text = f"tolerance={tolerance:g} is below what {dtype} reaches here, about {floor:g}"
-            error.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning)
+            text = f"tolerance={tolerance:g} is below what {kind} reaches here, about {floor:g}"
+            error.warn(f"{text}; use {use} or a larger tolerance", PrecisionWarning)
 
     @property
     def reach(self) -> dict[str, float]:
         """Return the least relative error by dtype."""
         return {"float64": 0.0, "float32": 0.0}
+
+    @property
+    def single_reach(self) -> float:
+        """Return the least relative error with a far field in single precision."""
+        return self.reach["float32"]
 
     def moved(
         self, arguments: Arguments, old: FreeProblem, full: Callable[[], FreeProblem], points: tuple[Any, Any], box: Any

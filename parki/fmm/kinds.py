@@ -20,7 +20,6 @@ from parki.fmm.occupied_boxes import TreeSizes
 from parki.fmm.representations import Representation
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeProblem
-from parki.pairs import Pair
 from parki.prediction import PlanCost
 from parki.tasks.sizes import TaskSizes
 from parki.trees import octlists
@@ -47,11 +46,15 @@ class Kifmm(Fmm):
     def _costs(self, aim: Aim, order: int) -> balance.FmmCosts:
         return balance.costs(aim.representation, order, aim.dtype.name, aim.parameters.far)
 
-    def _far(self, linear: Pair, error: float, dtype: str) -> str:
+    def _far(self, error: float, dtype: str) -> str:
         if (far := PRECISIONS.get(self.options.far_precision)) is not None:
             return far
-        bound = params.HARDER_SINGLE if self._is_harder or not linear.ours else params.SINGLE
-        return "float32" if self.rounding(error) >= bound else dtype
+        return "float32" if self.rounding(error) >= self.single_reach else dtype
+
+    @property
+    def single_reach(self) -> float:
+        """Return the least relative error with transforms in single precision."""
+        return params.HARDER_SINGLE if self._is_harder or not self.kernel.ours else params.SINGLE
 
     def _has_sizes(self, aim: Aim) -> bool:
         return aim.representation.per_level

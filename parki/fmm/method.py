@@ -138,7 +138,7 @@ class Fmm(TaskMethod):
             leaf = self.options.leaf_size or self._leaf_size(order, representation)
         parameters = Parameters(self.name, order, leaf, self.asked)
         error = parameters.expected if tolerance is None else tolerance
-        parameters = replace(parameters, far=self._far(problem.linear, error, problem.dtype.name))
+        parameters = replace(parameters, far=self._far(error, problem.dtype.name))
         aim = Aim(problem.linear, problem.dtype, representation, tolerance, parameters)
         return aim if problem.empty else replace(aim, leaves=self._leaves(problem, aim))
 
@@ -309,7 +309,7 @@ class Fmm(TaskMethod):
     def _compile(self, problem: FreeProblem, trees: list[Any]) -> None:
         """Compile the launches of trees, and the kernels that make operators, on the host."""
 
-    def _far(self, linear: Pair, error: float, dtype: str) -> str:
+    def _far(self, error: float, dtype: str) -> str:
         """Return the type of the transforms by which boxes meet: that of the points."""
         return dtype
 

@@ -35,7 +35,7 @@ def spectra(made):
         ("coulomb", {"tolerance": 1e-6, "gradient": "only"}, "float64"),
         ("laplace_dipole", {"tolerance": 1e-6}, "float64"),
         ("coulomb", {"tolerance": 1e-4, "far_precision": "double"}, "float64"),
-        ("coulomb", {"tolerance": 1e-8, "far_precision": "single"}, "float32"),
+        ("coulomb", {"order": 9, "far_precision": "single"}, "float32"),
     ],
 )
 def test_types(kernel, options, expected):
@@ -77,6 +77,15 @@ def test_a_range_that_is_too_short():
     assert (made.parameters.far, spectra(made)) == ("float32", "float64")
     x, q = samples.plummer(1500, 4), samples.charges(1500, 5)
     assert relative(made(q), direct_sum("yukawa", x, x, q, kappa=100.0)) < 1e-3
+
+
+@pytest.mark.parametrize(("gradient", "least"), [(False, 9e-7), (True, 9e-6)])
+def test_tolerances_out_of_reach_are_said(gradient, least):
+    options = {"gradient": gradient, "far_precision": "single"}
+    text = f"a far field in single precision reaches here, about {least:g}; use far_precision='double'"
+    with pytest.warns(parki.error.PrecisionWarning, match=text):
+        plan("coulomb", tolerance=0.9 * least, **options)
+    plan("coulomb", tolerance=least, **options)
 
 
 def test_interpolation_has_the_precision_of_the_points():
