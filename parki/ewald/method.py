@@ -382,7 +382,8 @@ class Ewald(Energies):
 
     def cost(self, problem: EwaldProblem, choice: EwaldChoice) -> PlanCost:
         """Predict the seconds of a plan and of a call."""
-        return PlanCost(prediction.making(self.name, problem.points), self.predict(problem, choice, None, 0).seconds)
+        seconds = prediction.of_generic(self.space) * self.predict(problem, choice, None, 0).seconds
+        return PlanCost(prediction.making(self.name, problem.points), seconds)
 
     def public(self, problem: EwaldProblem, choice: EwaldChoice) -> Parameters:
         """Return the parameters in the caller's unit of length."""
