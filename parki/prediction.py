@@ -8,7 +8,7 @@ from parki.perfmodels import machine
 from parki.perfmodels.machine import GENERIC, H200, Costs, Machine
 
 GPU = "h200"  # machine that stands for an unknown GPU
-#: Seconds of making a plan with compiled kernels: fixed, and for each point.  Measured on two cores (Zen 3; Ewald sums on
+#: Seconds of making a plan with compiled kernels: fixed, and for each point.  Measured on two cores (Zen 3; Ewald on
 #: Zen 4); those of treecodes of lengths and of fast multipole sums by their ratios to older ones on Zen 4.
 MAKING = {
     "direct": (2e-3, 1e-8), "ewald": (8e-3, 8e-8), "treecode": (15e-3, 5e-7), "treecode of lengths": (0.08, 5e-7),
