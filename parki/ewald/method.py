@@ -382,7 +382,8 @@ class Ewald(Energies):
 
     def cost(self, problem: EwaldProblem, choice: EwaldChoice) -> PlanCost:
         """Predict the seconds of a plan and of a call."""
-        seconds = prediction.of_generic(self.space) * self.predict(problem, choice, None, 0).seconds
+        share = 1.0 if choice.question.crowding else prediction.of_generic(self.space)
+        seconds = share * self.predict(problem, choice, None, 0).seconds
         return PlanCost(prediction.making(self.name, problem.points), seconds)
 
     def public(self, problem: EwaldProblem, choice: EwaldChoice) -> Parameters:
