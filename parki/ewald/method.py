@@ -382,7 +382,7 @@ class Ewald(Energies):
 
     def cost(self, problem: EwaldProblem, choice: EwaldChoice) -> PlanCost:
         """Predict the seconds of a plan and of a call."""
-        share = 1.0 if choice.question.crowding else prediction.of_generic(self.space)
+        share = prediction.of_generic(self.space) if max(choice.question.crowding, default=1.0) <= 1 else 1.0
         seconds = share * self.predict(problem, choice, None, 0).seconds
         return PlanCost(prediction.making(self.name, problem.points), seconds)
 

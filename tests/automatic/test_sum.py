@@ -138,8 +138,8 @@ def test_few_points_are_summed_directly(pairs_unpredicted, monkeypatch):
 
 @pytest.mark.parametrize("kernel", ["coulomb", "stokeslet"])
 def test_even_points_have_a_grid_and_crowded_ones_a_tree(kernel):
-    assert chosen(kernel, 60_000, 1e-5) == "ewald"
-    assert chosen(kernel, 60_000, 1e-5, cloud=samples.plummer) == "kifmm"
+    assert chosen(kernel, 60_000, 1e-7) == "ewald"
+    assert chosen(kernel, 60_000, 1e-7, cloud=samples.plummer) == "kifmm"
 
 
 def test_other_kernels_have_trees():
