@@ -79,8 +79,7 @@ def costs(representation: Representation, p: int, dtype: str, far: str) -> FmmCo
     (pair, flop), far_flop = _rates(representation.pair, dtype), _flop(far)
     f, m, kt, ks = 2 * p - 1, surfaces.count(p), representation.check, representation.equivalent
     frequencies = (f**3 + 1) / 2
-    is_gauss = far == "float64" and 8 * Machine.load("host").lanes[far] == limits.GAUSS_BYTES
-    products = frequencies * kt * ks * (GAUSS if is_gauss else 1.0) / PRODUCTS
+    products = frequencies * kt * ks * (GAUSS if limits.has_gauss(Machine.load("host"), far) else 1.0) / PRODUCTS
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
     octet = OCTET + far_flop * transforms / TRANSFORMS + flop * dense / DENSE

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from parki import engine
 from parki.engine import Space, workers
+from parki.perfmodels.machine import Machine
 from parki.tasks.sizes import TaskSizes
 
 
@@ -47,6 +48,11 @@ PARTS = 24  # of particles, whatever the number of threads
 HOST = TeamLimits(math.inf, 32, 32 << 20)
 # Bytes of scratch that a team has on any device; a thread for each block; few launches.
 DEVICE = TeamLimits(40960, 16, 256 << 20)
+
+
+def has_gauss(machine: Machine, far: str) -> bool:
+    """Return whether complex products of spectra of a type take three real ones on a machine: `TeamLimits.gauss`."""
+    return far == "float64" and not machine.is_gpu and 8 * machine.lanes[far] == GAUSS_BYTES
 
 
 def of(space: Space) -> TeamLimits:

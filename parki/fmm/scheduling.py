@@ -244,8 +244,9 @@ class TaskModel:
     def _sides(self, cores: int) -> tuple[UnitWork, UnitWork | None]:
         host = Machine.load(GENERIC) if self.deterministic else machine_of(self.space)
         gpu = None if self.units is None else machine_of(self.units.device)
+        facts = self.structure, self.parameters
         sides = [
-            machine and UnitWork(machine, work.counts(self.structure, self.parameters, machine, gpu is not None), count)
+            None if machine is None else UnitWork(machine, work.counts(*facts, machine, gpu is not None), count)
             for machine, count in ((host, cores), (gpu, len(self.units.numbers) if self.units else 0))
         ]
         return sides[0], sides[1]

@@ -86,8 +86,7 @@ def counts(
     if not isinstance(structure.expansion, SurfaceExpansion):
         raise ValueError(f"structure: found {type(structure.expansion).__name__}, expected one of method 'kifmm'")
     expansion = structure.expansion
-    vector = 0 if machine.is_gpu or is_mixed else 8 * machine.lanes["float64"]
-    is_gauss = vector == limits.GAUSS_BYTES and expansion.spectra == np.float64
+    is_gauss = not is_mixed and limits.has_gauss(machine, expansion.spectra.name)
     sums = sizes(structure, staging.shape(machine.scratch, expansion.spectra.itemsize), is_gauss)
     dtype = expansion.particles.real.name
     return fmm.count(texts(structure, parameters, is_gauss), sums, dtype, machine.lanes, machine.is_gpu)

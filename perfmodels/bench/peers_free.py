@@ -125,8 +125,8 @@ def compared(
 ) -> list[Row]:  # fmt: skip
     """Return the rows of one sum: those of the programs that have it, and of parki's methods that stand beside them."""
     peers = [program for program in programs if program.settings(sum_)]
-    names = dict.fromkeys((peer.against, peer.alone and sum_.gradient) for peer in peers)
-    own_programs = [OwnProgram(*name, tolerances, space) for name in names]
+    sides = dict.fromkeys(peer.side(sum_) for peer in peers)
+    own_programs = [OwnProgram(*side, tolerances, space) for side in sides]
     times = measured([*peers, *own_programs], shape, sum_, args, space)
     rows = []
     for t, part in itertools.product(times, NEW):
@@ -140,7 +140,7 @@ def compared(
         title = f"{shape}, {sum_}, N = {args.n:,}: {t.program.name}, {details['setting']}, {part}"
         rows.append(row(title, seconds, args.n / 1e6, "M particles", **details))
         if is_own:
-            rows[-1] |= ratios(t, [peer for peer in peers if peer.stands_beside(t.program, sum_)], times, part)
+            rows[-1] |= ratios(t, [peer for peer in peers if peer.side(sum_) == t.program.side(sum_)], times, part)
     return rows
 
 

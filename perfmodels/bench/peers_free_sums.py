@@ -72,9 +72,9 @@ class PeerProgram(abc.ABC):
     against = "kifmm"
     alone = False
 
-    def stands_beside(self, program: "PeerProgram", sum_: PeerSum) -> bool:
-        """Return whether a program's times of a sum are compared with those of this one."""
-        return (self.against, self.alone and sum_.gradient) == (program.against, program.alone and sum_.gradient)
+    def side(self, sum_: PeerSum) -> tuple[str, bool]:
+        """Return the method of parki beside which a sum stands, and whether gradients are alone."""
+        return self.against, self.alone and sum_.gradient
 
     @abc.abstractmethod
     def settings(self, sum_: PeerSum) -> Sequence[Any]:

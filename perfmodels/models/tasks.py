@@ -89,8 +89,9 @@ def modelled(
     host = Machine.load(GENERIC) if gpu else machine
 
     def side(hardware: Machine, units: int) -> UnitWork | None:
-        counts = work.counts(plan.structure, plan.parameters, hardware, is_mixed=devices > 0)
-        return UnitWork(hardware, counts, units) if units else None
+        if not units:
+            return None
+        return UnitWork(hardware, work.counts(plan.structure, plan.parameters, hardware, is_mixed=devices > 0), units)
 
     on_host, on_device = side(host, cores), side(machine, devices) if gpu else None
     graph, node = cut.graph, tasks.node(on_host, on_device)
