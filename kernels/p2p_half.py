@@ -39,7 +39,9 @@ CAP = 1024  # sources that fit in scratch
 PIECE = 256  # sources of a run that are tested at once
 SPARE = GROUP + LANES  # places of a group's list for its own targets, and to fill the last lanes
 NEAR = CAP + SPARE  # places of a group's list
-WIDTH = 3 + LINEAR  # numbers of a listed source: x, y, z, strengths
+GIVEN = LINEAR  # numbers that sources differ in: strengths and normals
+BY_ROOT = False  # a pair has no field where 1/r and the far parts are 0
+WIDTH = 3 + GIVEN  # numbers of a listed source: x, y, z, strengths and normals
 
 
 @pk.workunit(
@@ -164,8 +166,8 @@ def p2p_half(
                                 x: real = xs[0][e] + x_shift
                                 y: real = xs[1][e] + y_shift
                                 z: real = xs[2][e] + z_shift
-                                s: List[real] = [0.0] * LINEAR
-                                for k in range(LINEAR):
+                                s: List[real] = [0.0] * GIVEN
+                                for k in range(GIVEN):
                                     s[k] = strength[k][e]
                                 dx: real = pk.fmax(pk.fabs(x - x_mid) - x_half, 0.0)
                                 dy: real = pk.fmax(pk.fabs(y - y_mid) - y_half, 0.0)
@@ -177,7 +179,7 @@ def p2p_half(
                                         listed[n + acc] = x
                                         listed[CAP + n + acc] = y
                                         listed[2 * CAP + n + acc] = z
-                                        for k in range(LINEAR):
+                                        for k in range(GIVEN):
                                             listed[(3 + k) * CAP + n + acc] = s[k]
                                     acc += 1
 
@@ -217,8 +219,8 @@ def p2p_half(
                                 x: real = listed[j]
                                 y: real = listed[CAP + j]
                                 z: real = listed[2 * CAP + j]
-                                s: List[real] = [0.0] * LINEAR
-                                for k in range(LINEAR):
+                                s: List[real] = [0.0] * GIVEN
+                                for k in range(GIVEN):
                                     s[k] = listed[(3 + k) * CAP + j]
                                 dx: real = pk.fmax(pk.fabs(x - x_centre) - x_reach, 0.0)
                                 dy: real = pk.fmax(pk.fabs(y - y_centre) - y_reach, 0.0)
@@ -230,7 +232,7 @@ def p2p_half(
                                         near[acc] = x
                                         near[NEAR + acc] = y
                                         near[2 * NEAR + acc] = z
-                                        for k in range(LINEAR):
+                                        for k in range(GIVEN):
                                             near[(3 + k) * NEAR + acc] = s[k]
                                     acc += 1
 
@@ -243,13 +245,13 @@ def p2p_half(
                                 x: real = x_centre - outside
                                 y: real = y_centre
                                 z: real = z_centre
-                                s: List[real] = [0.0] * LINEAR
+                                s: List[real] = [0.0] * GIVEN
                                 is_target: bool = t < GROUP and i < g_end
                                 if is_target:
                                     x = xs[0][i]
                                     y = xs[1][i]
                                     z = xs[2][i]
-                                    for k in range(LINEAR):
+                                    for k in range(GIVEN):
                                         s[k] = strength[k][i]
                                 own[t] = x
                                 own[SPARE + t] = y
@@ -259,7 +261,7 @@ def p2p_half(
                                 near[others + t] = x
                                 near[NEAR + others + t] = y
                                 near[2 * NEAR + others + t] = z
-                                for k in range(LINEAR):
+                                for k in range(GIVEN):
                                     own[(3 + k) * SPARE + t] = s[k]
                                     near[(3 + k) * NEAR + others + t] = s[k]
 
@@ -270,7 +272,7 @@ def p2p_half(
                                 acc: List[real] = [0.0] * (GROUP * SUMS)
                                 s: List[real] = [0.0] * NS
                                 mine: List[real] = [0.0] * NS
-                                for k in range(LINEAR, NS):  # numbers behind the strengths are those of the kernel
+                                for k in range(GIVEN, NS):  # the kernel's numbers are behind those of sources
                                     s[k] = strength[k][0]
                                     mine[k] = strength[k][0]
                                 for turn in range(turns):
@@ -289,12 +291,19 @@ def p2p_half(
                                             r2 = rc2  # polynomials of far parts may overflow beyond it
                                         far: List[real] = [0.0] * NF
                                         w: real = root_and_far_parts(r2, coef, scale, tiny, far)
-                                        for k in range(LINEAR):
+                                        for k in range(GIVEN):
                                             s[k] = near[(3 + k) * NEAR + j]
                                             mine[k] = own[(3 + k) * SPARE + t]
+                                        if BY_ROOT:
                                             if is_far:
-                                                s[k] = 0.0
-                                                mine[k] = 0.0
+                                                w = 0.0
+                                                for f in range(NF):
+                                                    far[f] = 0.0
+                                        else:
+                                            for k in range(LINEAR):
+                                                if is_far:
+                                                    s[k] = 0.0
+                                                    mine[k] = 0.0
                                         sums: List[real] = [0.0] * SUMS
                                         for k in range(SUMS):
                                             sums[k] = acc[t * SUMS + k]

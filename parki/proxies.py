@@ -17,6 +17,7 @@ from parki import engine
 from parki.engine import Workunit
 from parki.pairs import Pair
 
+FEW = 3  # particles of a leaf that share others where fields have several numbers: registers hold no more
 AT_ONCE = "jam_6"  # hint on loops over particles: sources whose roots are taken at once
 MOST_POINTS = 24  # points per direction, at most
 THREADS = (128, 1)  # shape of a team on a device whose threads take a target each
@@ -95,7 +96,10 @@ class ProxyKernels:
     def mutual(self) -> Workunit:
         """Return the sum over pairs of particles of different leaves, both fields of each."""
         lanes = max(4, engine.target().vector_bytes // self.real.itemsize)
-        return engine.kernel("mutual", "mutual", real=self.real, LANES=lanes, **self._constants, **self._pair())
+        slots = {"LANES": lanes, **self._constants}
+        if self.linear.result > 1:
+            slots["GROUP"] = FEW
+        return engine.kernel("mutual", "mutual", real=self.real, **slots, **self._pair())
 
     def grids(self, m: int) -> Workunit:
         """Return the sum over source clusters of m points per direction."""

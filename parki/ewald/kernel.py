@@ -164,6 +164,11 @@ class Kernel(Pair):
         return self.parameters[0] if self.parameters and self.spectrum.screened else 0.0
 
     @property
+    def fades(self) -> bool:
+        """Tell whether pairs have no field where 1/r and the far parts are 0: without a length, but for that of κ."""
+        return not self.parameters or self.spectrum.screened
+
+    @property
     def steep(self) -> bool:
         """Tell whether the kernel falls as 1/r²."""
         return all(layer.steep for layer in self.layers)

@@ -36,7 +36,7 @@ from parki.prediction import Prediction
 
 #: Phases of each part of a sum.
 PARTS = {"near": ("p2p",), "transform": ("fft", "cnv", "ifft"), "spread": ("p2g",), "gather": ("g2p",)}
-ONCE = 0.73  # time of a near field on a host that meets each pair once, over that of whole lists
+ONCE, ONCE_OF_MANY = 0.73, 0.85  # time of half lists on a host over that of whole ones: one number a source, several
 SECTOR = 4  # numbers that memory moves for one number at any place
 
 
@@ -70,7 +70,8 @@ def seconds(
         parts = by_costs(p, n, machine.costs, machine, units, crowding)
     else:
         parts = _summed(by_limits(p, v, n, machine, units, crowding))
-    return parts | {"near": parts["near"] * (ONCE if v.once else 1.0)}
+    half = ONCE if p.kernel.given == 1 else ONCE_OF_MANY
+    return parts | {"near": parts["near"] * (half if v.once else 1.0)}
 
 
 def parts_and_phases(

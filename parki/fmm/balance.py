@@ -34,7 +34,9 @@ SPREAD = 5.0  # standard deviations above the mean that a box of uniform points 
 FACTORS, SHARES = (1.25, 1.6, 2.0, 2.5, 3.2, 4.0), (1.0, 0.8, 0.64)
 FEWEST, ENOUGH, MOST = 4, 10_000, 1 << 19  # points of a leaf of a sample, at least; of a sample, mostly, and at most
 LARGER = 2.5  # factor without a sample
-ONCE = 0.7  # time of two opposite pairs of particles that meet once, relative to two that meet apart
+#: Time of two opposite pairs of particles that meet once, relative to two that meet apart: with one number of a field,
+#: and with several.
+ONCE, ONCE_OF_MANY = 0.7, 0.85
 #: Shares of the machine's rates that pairs, products of spectra, transforms, dense steps and compressed tables reach.
 PAIRS, PRODUCTS, TRANSFORMS, DENSE, TABLES = 0.9, 0.5, 0.2, 0.2, 0.3
 GAUSS = 0.8  # time of complex products by three real ones, relative to that by four
@@ -71,24 +73,27 @@ class FmmCosts:
 
 
 @lru_cache(maxsize=64)
-def costs(representation: Representation, p: int, dtype: str, far: str) -> FmmCosts:
+def costs(representation: Representation, linear: Pair, p: int, dtype: str, far: str) -> FmmCosts:
     """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios.
 
-    Spectra, by which boxes meet, have a type of their own, `far`.
+    Near pairs are those of `linear`, with gradients if these are asked for.  Spectra, by which boxes meet, have a type
+    of their own, `far`.
     """
-    (pair, flop), far_flop = _rates(representation.pair, dtype), _flop(far)
+    (pair, flop), far_flop = _rates(linear, dtype), _flop(far)
     f, m, kt, ks = 2 * p - 1, surfaces.count(p), representation.check, representation.equivalent
     frequencies = (f**3 + 1) / 2
     products = frequencies * kt * ks * (GAUSS if limits.has_gauss(Machine.load("host"), far) else 1.0) / PRODUCTS
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
     octet = OCTET + far_flop * transforms / TRANSFORMS + flop * dense / DENSE
-    return FmmCosts(pair, far_flop * 512 * products, octet, 2 * m * pair)
+    return FmmCosts(pair, far_flop * 512 * products, octet, 2 * m * _rates(representation.pair, dtype)[0])
 
 
 def of_one_set(cost: FmmCosts, pair: Pair) -> FmmCosts:
     """Return the costs of targets that are the sources, whose leaves meet once if that takes less time."""
-    return replace(cost, pair=ONCE * cost.pair) if meets_once(pair) else cost
+    if not meets_once(pair):
+        return cost
+    return replace(cost, pair=(ONCE if pair.result == 1 else ONCE_OF_MANY) * cost.pair)
 
 
 @lru_cache(maxsize=64)

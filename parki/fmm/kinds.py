@@ -44,7 +44,7 @@ class Kifmm(Fmm):
         return surfaces.count(order)
 
     def _costs(self, aim: Aim, order: int) -> balance.FmmCosts:
-        return balance.costs(aim.representation, order, aim.dtype.name, aim.parameters.far)
+        return balance.costs(aim.representation, aim.linear, order, aim.dtype.name, aim.parameters.far)
 
     def _far(self, error: float, dtype: str) -> str:
         if (far := PRECISIONS.get(self.options.far_precision)) is not None:

@@ -122,8 +122,8 @@ def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
     points, pair = surfaces.count(p.order), structure.expansion.particles.pair
     nbytes = points * representation.equivalent * np.dtype(case.dtype).itemsize
     size = params.leaf_size("kifmm", p.order, representation.check)
-    of_both = balance.costs(representation, p.order, case.dtype, structure.expansion.spectra.name)
-    costs_of_tree = balance.of_one_set(of_both, representation.pair)
+    of_both = balance.costs(representation, pair, p.order, case.dtype, structure.expansion.spectra.name)
+    costs_of_tree = balance.of_one_set(of_both, pair)
     targets = size, costs_of_tree, representation.per_level
     return Reference(costs, n / np.count_nonzero(nodes.is_leaf), points, nbytes, pair.dens, pair.result, targets)
 

@@ -45,7 +45,7 @@ def p2p(maker):
 def half_lists(maker):
     """Yield two blocks of points in a part of the box, a block apart, with more sources than lists hold."""
     n, shape = 32, (4, 1, 1)
-    for pair in ("laplace", "stokeslet"):
+    for pair, by_root in (("laplace", False), ("stokeslet", True)):
         src, begin = maker.binned(n, shape, 3 + STRENGTHS[pair])
         src[:, 1:3] *= 0.3
         xs, strength = (np.ascontiguousarray(a.T) for a in (src[:, :3], src[:, 3:]))
@@ -55,7 +55,8 @@ def half_lists(maker):
         args |= {"bound": maker.zeros(3, 6), "cell_begin": begin, "coef": 0.1 * maker.normal(4 * FAR_PARTS[pair])}
         args |= {"cells": np.array([*shape, 2], np.int32), "lattice": lattice, "tiny": 0.0, "first": 1}
         slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4, "LANES": 4, "GROUP": 2, "SIZE": 4}
-        yield "p2p_half", slots | {"LINEAR": STRENGTHS[pair], "RUNS": 5, "CAP": 9, "PIECE": 4}, 2, args
+        slots |= {"LINEAR": STRENGTHS[pair], "BY_ROOT": by_root}
+        yield "p2p_half", slots | {"RUNS": 5, "CAP": 9, "PIECE": 4}, 2, args
 
 
 def mutual(maker):

@@ -54,22 +54,23 @@ def total(kernel, given, far_precision, **options):
 @pytest.mark.parametrize("kernel", [name for name, kernel in KERNELS.items() if not kernel.names])
 def test_from_which_tolerance_on_it_is_chosen(kernel):
     found = {
-        t: choose.parameters(Question(kernel, BOX, 5000, 5000, t)).far for t in (1e-2, 1e-3, 1.2e-4, 1e-5, 1e-6, 1e-9)
+        t: choose.parameters(Question(kernel, BOX, 5000, 5000, t)).far for t in (1e-2, 1e-4, 1e-5, 5e-6, 1e-6, 1e-9)
     }
-    assert list(found.values()) == 3 * ["float32"] + 3 * ["float64"]
+    in_single = 3 if KERNELS[kernel].gather == "values" else 2  # slopes err more
+    assert list(found.values()) == in_single * ["float32"] + (6 - in_single) * ["float64"]
 
 
 def test_a_crystal_leaves_less_room():
     """Crystals, whose sums cancel, leave the window a smaller share of the tolerance, and this share decides."""
     found = [
-        choose.parameters(Question("laplace", BOX, 5000, 5000, 3e-4, arrangement=Arrangement(regular, (), True))).far
+        choose.parameters(Question("laplace", BOX, 5000, 5000, 3e-5, arrangement=Arrangement(regular, (), True))).far
         for regular in (0.0, 1.0)
     ]
     assert found == ["float32", "float64"]
 
 
 def test_a_few_points_leave_less_room():
-    found = [choose.parameters(Question("laplace", BOX, n, n, 1e-4)).far for n in (2, 5000)]
+    found = [choose.parameters(Question("laplace", BOX, n, n, 1e-5)).far for n in (2, 5000)]
     assert found == ["float64", "float32"]
 
 
@@ -85,7 +86,7 @@ def test_single_precision_has_no_choice():
 def test_the_option_is_honoured(rng):
     given = arguments("laplace", rng)
     for asked, tolerance, expected in (
-        ("single", 1e-5, "float32"), ("SINGLE", 1e-5, "float32"), ("double", 1e-3, "float64"), (None, 1e-5, "float64"),
+        ("single", 1e-5, "float32"), ("SINGLE", 1e-5, "float32"), ("double", 1e-3, "float64"), (None, 1e-6, "float64"),
     ):  # fmt: skip
         plan = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=tolerance, far_precision=asked)
         assert plan.parameters.far == expected

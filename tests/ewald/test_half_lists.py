@@ -8,6 +8,7 @@ import pytest
 import parki
 from parki.cells import CellGrid
 from parki.ewald import predict
+from parki.ewald.kernels import KERNELS
 from parki.ewald.stages import half_lists
 from tests.quick import but
 
@@ -17,6 +18,10 @@ CASES = {
     "gradients": ("laplace", {"gradient": True}),
     "slopes": ("laplace_grad", {}),
     "yukawa": ("yukawa", {"kappa": 3.0}),
+    "forces": ("stokes_sl", {}),
+    "blobs": ("regularised_stokeslet", {"epsilon": 0.02}),
+    "spheres": ("rpy", {"radius": 0.04}),
+    "normals": ("stokes_dl", {}),
     "single precision": ("laplace", {"tolerance": 1e-4, "dtype": "float32"}),
     "slab": ("laplace", {"periodicity": 2}),
     "column": ("laplace", {"periodicity": 1}),
@@ -59,13 +64,15 @@ def plans(monkeypatch):
     return make
 
 
-@pytest.mark.parametrize("case", but("slopes", of=CASES))
-def test_sums_are_those_of_whole_lists(case, plans, rng):
+@pytest.mark.parametrize("case", but("slopes", "spheres", of=CASES))
+def test_sums_are_those_of_whole_lists(case, plans, rng, monkeypatch):
+    monkeypatch.setattr(half_lists, "MOST_NUMBERS", half_lists.MOST_WIDE)
     kernel, options = CASES[case]
-    x, q = points(rng, "uniform"), rng.standard_normal(N)
+    x, q = points(rng, "uniform"), rng.standard_normal((KERNELS[kernel].given, N))
     half, whole = plans(kernel, x, **options)
-    q = (q - q.mean()).astype(options.get("dtype", "float64"))
-    found, exact = rows(half(q)), rows(whole(q))
+    q = (q - q.mean(axis=1, keepdims=True)).astype(options.get("dtype", "float64"))
+    given = (q[:3], q[3:]) if KERNELS[kernel].normals else (q if len(q) > 1 else q[0],)
+    found, exact = rows(half(*given)), rows(whole(*given))
     scale = np.linalg.norm(exact, axis=1)
     eps = np.finfo(q.dtype).eps
     assert np.all(np.linalg.norm(found - exact, axis=1) <= 20 * eps * scale)
@@ -92,13 +99,21 @@ def test_clustered_points_have_whole_lists(plans, rng):
     ("kernel", "options"),
     [
         ("laplace", {"rc": 0.3}),  # less than four blocks along a side
-        ("stokes_sl", {}),  # three numbers of a source
+        ("stokes_comb", {}),  # nine numbers of a source
         ("laplace", {"p2p_method": "GM-1D"}),
         ("laplace", {"box": [[1.0, 0, 0], [0.3, 1.0, 0], [0.1, 0.2, 1.0]]}),
     ],
 )
 def test_other_sums_have_whole_lists(kernel, options, plans, rng):
     plans(kernel, points(rng, "uniform"), once=False, **options)
+
+
+def test_many_numbers_of_a_pair_have_whole_lists(plans, rng, monkeypatch):
+    """Forces have three numbers and nine sums of gradients."""
+    wide = parki.engine.target().vector_bytes >= half_lists.WIDE
+    for once in (True, False):
+        monkeypatch.setattr(half_lists, "MOST_WIDE" if wide else "MOST_NUMBERS", 12 - (not once))
+        plans("stokes_grad", points(rng, "uniform"), once=once)
 
 
 def test_predictions(plans, rng):

@@ -25,7 +25,7 @@ def plan_of(name, rng, nt=5, ns=4, **options):
     trg = np.concatenate([BOX * rng.random((3, nt - 2)), src[:, :2]], axis=1)
     if options.get("layout") == "nd":
         trg, src = trg.T, src.T
-    options = {"box": tuple(BOX.ravel()), "tolerance": TOLERANCE} | options
+    options = {"box": tuple(BOX.ravel()), "tolerance": TOLERANCE, "far_precision": "double"} | options
     normals = rng.standard_normal(src.shape) if kernels.KERNELS[name].normals else None
     return parki.ewald.plan(name, trg, src, **options, **sums.PARAMETERS.get(name, {})), normals
 

@@ -64,7 +64,7 @@ def test_plans_and_the_command_give_the_same_times(kernel, periodicity, threads,
 def test_plans_and_the_command_give_the_same_times_on_a_gpu(device, name, space, monkeypatch):
     monkeypatch.setattr(prediction, "device_name", lambda: name)
     space, there = Space(space), Machine.load(device)
-    asked = question("stokes_sl", space=space)
+    asked = question("stokes_sl", space=space, far="float64")
     modelled = ewald.predict(asked, there)
     p, v = choose.parameters(asked), variants.choose(Space("Cuda"), "float64")
     found = predict.predict(p, v, (N, N), space, 5)

@@ -49,7 +49,7 @@ def test_far_and_near_field_have_their_own_covariance(rng):
     far, near = plan._sampler._far, np.empty((1, 3, 20))
     samples = []
     for _ in range(300):
-        far.draw(rng.standard_normal(far.sum.noise.shape), near, plan._sampler._times)
+        far.draw(rng.standard_normal(far.sum.noise.shape, far.sum.noise.dtype), near, plan._sampler._times)
         samples.append(near.copy().ravel())
     share = np.var(samples) / np.diag(dense(plan)).mean()
     assert 0.1 < share < 0.9

@@ -11,6 +11,7 @@ from parki.ewald.choice import params
 from parki.ewald.kernels import KERNELS
 from tests.ewald import sums
 from tests.quick import every
+from tests.reference import relative_rms
 
 POINTS = ("uniform", "equal", "cluster", "sphere", "jittered", "crystal", "layers")
 ROCK_SALT = (list(itertools.product((0, 0.5), repeat=3)), [1, -1, -1, 1, -1, 1, 1, -1])
@@ -221,6 +222,24 @@ def test_sweep():
     plain = [r for r, d in found if d.points == "uniform" and d.n_sources >= 30 and d.n_targets is None]
     assert len(plain) > 100
     assert 0.1 < np.median(plain) < 0.4
+
+
+@pytest.mark.parametrize(
+    ("kernel", "periodicity"),
+    every(2, itertools.product(("laplace_grad", "stokes_grad", "yukawa"), (1, 0, 2))),
+)
+def test_gradients_of_one_sign(kernel, periodicity, rng):
+    """Long waves of the potential have aliases as short as the grid's spacing, of which windows take the slopes."""
+    n, box, tolerance = 3000, (1.0, 1.0, 1.0), 1e-6
+    names, gradient = ({"kappa": 1.0}, "only") if kernel == "yukawa" else ({}, False)
+    x, q = rng.random((3, n)), np.ones((KERNELS[kernel].dens, n))
+    q = q[0] if len(q) == 1 else q
+    given = {"box": box, "periodicity": periodicity, "tolerance": tolerance}
+    u = parki.ewald.plan(kernel, x, x, gradient=gradient, **names, **given)(q)
+    u = (u[1] if isinstance(u, tuple) else u)[:, :20]
+    exact = sums.periodic("yukawa_grad" if gradient else kernel, x[:, :20], x, np.atleast_2d(q), None, box, periodicity,
+                          **names)  # fmt: skip
+    assert relative_rms(u, exact) <= tolerance
 
 
 def test_draws_cover_what_is_asked():

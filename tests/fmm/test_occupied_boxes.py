@@ -81,7 +81,8 @@ def test_the_choice_costs_little_more_than_the_best(shape, tolerance):
     x = SHAPES[shape](60_000, 5)
     order, cloud = params.order(tolerance), Cloud(x)
     goal = params.leaf_size("kifmm", order)
-    costs = balance.costs(representations.find(pairs.find("coulomb")), order, "float64", "float64")
+    coulomb = pairs.find("coulomb")
+    costs = balance.costs(representations.find(coulomb), coulomb, order, "float64", "float64")
     choice = balance.leaves(cloud, cloud, goal, costs)
 
     def seconds(size, fill):

@@ -15,6 +15,8 @@ pytestmark = pytest.mark.portability
 N, RC = 200, 0.2
 #: Less scratch than a block's sources, and groups and batches that are not whole.
 SLOTS = {"SCREENED": True, "TERMS": TERMS, "LANES": 4, "GROUP": 3, "SIZE": 7, "RUNS": 7, "CAP": 21, "PIECE": 5}
+#: Numbers of a source in which fields are linear, where normals follow.
+LINEAR = {"stresslet": 3, "stokes_comb": 6}
 
 
 def test_every_workunit_is_here(where):
@@ -24,6 +26,7 @@ def test_every_workunit_is_here(where):
 @pytest.mark.parametrize(("pair", "real"), half(PAIRS, DTYPES))
 def test_points_at_themselves(pair, real, space, rng):
     ns, nu, nf = PAIRS[pair]
+    slots = SLOTS | {"LINEAR": LINEAR.get(pair, ns), "GIVEN": ns, "BY_ROOT": real == DTYPES[-1]}
     x, begin = cloud(rng, N, real)
     strength, coef = rng.standard_normal((ns, N)).astype(real), rng.standard_normal(nf * TERMS).astype(real)
     exact = formulas.pair_sum(pair, x, np.concatenate([x, strength]).T, coef.reshape(-1, TERMS), RC, BOX)
@@ -33,7 +36,7 @@ def test_points_at_themselves(pair, real, space, rng):
     widths = [side / n for n, side in zip(CELLS, BOX, strict=True)]
     given |= {"cells": np.array([*CELLS, 2], np.int32), "bound": np.empty((2, 6), real)}
     given["lattice"] = np.array([*BOX, 0.0, 0.0, 0.0, *widths, RC], real)
-    unit = engine.kernel("p2p_half", "p2p_half", real=real, pair=f"pair/{pair}", LINEAR=ns, **SLOTS)
+    unit = engine.kernel("p2p_half", "p2p_half", real=real, pair=f"pair/{pair}", **slots)
     for first in (0, 1):  # the blocks are neighbours
         launching.parallel_for(TeamPolicy(space, 1, 4, 8), unit, **given | {"first": first})
     formulas.close(given["u"], exact, 30)

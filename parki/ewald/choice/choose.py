@@ -30,10 +30,11 @@ SHARES = (0.27, 0.27, 0.12)
 #: Shares for kernels like 1/r²: the closest pairs alone make up their size, so the estimates are large.
 STEEP_SHARES = tuple(EASE * share for share in SHARES)
 #: Least share of the window in the tolerance for which the far field of a double-precision sum is in single precision:
-#: its rounding, a few 1e-7, is then a hundredth of the share, and solvers and gradient checks work well below the
-#: tolerance.
-SINGLE = 2e-5
+#: its rounding, a few 1e-7, is then a tenth of the share.  That of a potential counts for more in its slopes.
+SINGLE, SINGLE_OF_SLOPES = 2.4e-6, 2e-5
 
+#: Share of the error of slopes for strengths of one sign in the tolerance: other errors of such sums are small.
+ONE_SIGN = 0.5
 #: Least factor of the tolerance for the smoothing of blobs: smaller sums cancel, of which calls can warn.
 LEAST_SMOOTHING = 1e-6
 
@@ -71,7 +72,8 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     kernel, domain, split, skew = question.kernel, question.domain, question.split, question.skew
     box, sides, periodicity = domain.box, domain.edges, domain.periodicity
     near, far, table = _parts(question)
-    far_type = question.far or ("float32" if far >= SINGLE else "float64")
+    least_of_single = SINGLE if kernel.gather == "values" else SINGLE_OF_SLOPES
+    far_type = question.far or ("float32" if far >= least_of_single else "float64")
     itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
     size = Size.of(question, question.sizes)
     is_fixed = question.rc is not None
@@ -235,9 +237,9 @@ def _windows(
     """Return the widths worth trying and the least σ of each."""
     layers = size.kernel.layers
     units = tuple(tuple(_round_up(u * size.turned(x, c / rc) / level) for u in size.units(x, rc)) for x in layers)
-    mean = _round_up(size.mean / level) if size.mean else 0.0
+    mean, slopes = (_round_up(x / level) if x else 0.0 for x in (size.mean, ONE_SIGN * size.slopes * c / rc))
     layers = tuple(size.at(layer, rc) for layer in layers)
-    return _window_table(layers, split, float(c), float(xi), _least_mode(size, c, rc), units, mean)
+    return _window_table(layers, split, float(c), float(xi), _least_mode(size, c, rc), units, mean, slopes)
 
 
 def _least_mode(size: Size, c: float, rc: float) -> float:
@@ -262,7 +264,7 @@ def _round_up(x: float) -> float:
 @lru_cache(maxsize=256)
 def _window_table(
     layers: tuple[Layer, ...], split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...],
-    mean: float,
+    mean: float, slopes: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
     """Return the least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
@@ -272,8 +274,8 @@ def _window_table(
         width = P[:, None, None]
         parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
         worst = np.maximum(worst, np.hypot(spread * parts[0], coincidence * parts[1]))
-    if mean:
-        worst = np.hypot(worst, mean * _mean_alias(width, width * _SLOPES))
+    if mean or slopes:
+        worst = np.hypot(worst, np.hypot(mean, slopes * _SIGMAS[:, None]) * _mean_alias(width, width * _SLOPES))
     log = np.minimum.accumulate(np.log(worst.min(axis=2)), axis=1)
     good = log[:, -1] <= 0
     if not good.any():
@@ -294,6 +296,7 @@ def _shape(
         spread, coincidence = (size.turned(layer, c / rc) * unit for unit in size.units(layer, rc))
         total = np.hypot(spread * parts[0], coincidence * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
-    worst = np.hypot(worst, size.mean * _mean_alias(P, beta))
+    slopes = ONE_SIGN * size.slopes * max(sigma) * c / rc
+    worst = np.hypot(worst, math.hypot(size.mean, slopes) * _mean_alias(P, beta))
     best = int(np.argmin(worst))
     return float(beta[best]), float(worst[best])

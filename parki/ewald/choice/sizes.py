@@ -133,6 +133,22 @@ class Size:
         size = min(self.potential, 2 * math.pi / (self.kernel.kappa * math.prod(self.domain.box)))
         return 4 * math.pi / (self.kernel.kappa**2 * math.prod(self.domain.box)) / math.sqrt(size)
 
+    @cached_property
+    def slopes(self) -> float:
+        """Return the potential over its gradient, a length, of strengths of one sign that fill a box with free sides.
+
+        Their potential has long waves, whose aliases are as short as the grid's spacing: slopes of windows make
+        gradients of these.  Fitted to uniform points in boxes of sides up to 4:1; 0 for sums that need no slopes.
+        """
+        free, kappa = self.domain.box[self.domain.periodicity :], self.kernel.kappa
+        if self.kernel.gather == "values" or not free:
+            return 0.0
+        if len(free) == 1:  # between screened planes potentials are those of the mean charge
+            return (1.2 + 5.4 * min(1.0, kappa * free[0] / 1.5)) / kappa if kappa else 0.6 * free[0]
+        factor, screened = (2.3, 3.5) if len(free) == 3 else (4.3, 5.0)
+        length = factor * math.prod(free) ** (1 / len(free))
+        return min(length, screened / kappa) if kappa else length
+
     @property
     def epsilon(self) -> float:
         """Return ε, at most the size of the box: both sums and errors of wider blobs are smaller."""

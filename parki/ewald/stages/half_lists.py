@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 from parki.cells import CellGrid, SortedCellHandles
-from parki.engine import Space, workers
+from parki.engine import Space, target, workers
 from parki.engine.steps import Handle, Step, constant, glue, state
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
@@ -17,6 +17,12 @@ from parki.ewald.stages.points import cell_grids
 FEWEST_POINTS = 20_000
 #: Blocks of one colour, at least.
 FEWEST_BLOCKS = 8
+#: Numbers of a source, at most: more take longer to list than to meet twice.
+MOST_GIVEN = 6
+#: Numbers of a source and sums of a target, at most, which registers hold; with vectors of 64 bytes there are twice as
+#: many registers.
+MOST_NUMBERS, MOST_WIDE = 6, 12
+WIDE = 64  # bytes
 #: Sources near a target over evenly spread ones, at most: a block of many points would keep one thread busy.
 MOST_CROWDED = 1.5
 
@@ -32,22 +38,28 @@ def blocks(p: Parameters, grid: CellGrid) -> list[int]:
 
 def fit(p: Parameters, v: Variants, grid: CellGrid) -> bool:
     """Return whether half lists can be used: for sources in these cells that are all targets."""
-    is_right = v.p2p == "LIST" and p.kernel.ours and not p.kernel.normals and p.skew is None
+    is_right = v.p2p == "LIST" and p.kernel.ours and p.skew is None
     return is_right and min(blocks(p, grid)) >= 2
 
 
 def chosen(v: Variants, p: Parameters, sum_question: Question, is_same: bool, space: Space) -> Variants:
     """Return variants that meet each pair once, if targets are the sources and half lists are faster.
 
-    They are with one number of a source, many points that are about evenly spread, and blocks for all threads.
+    They are with few numbers of a source, many points that are about evenly spread, and blocks for all threads.
     """
     n = sum_question.n_sources
-    if not (is_same and space.native and p.kernel.dens == 1 and n >= FEWEST_POINTS):
+    if not (is_same and space.native and n >= FEWEST_POINTS and _has_few_numbers(p)):
         return v
     grid, _ = cell_grids(p, n, n, space, v)
     of_colour = math.prod(blocks(p, grid)) // 8
     is_even = float(sum_question.domain.denser(2 * p.rc)) <= MOST_CROWDED
     return replace(v, once=fit(p, v, grid) and is_even and of_colour >= max(FEWEST_BLOCKS, workers(space)))
+
+
+def _has_few_numbers(p: Parameters) -> bool:
+    """Return whether the numbers of sources are few enough to be listed, and those of a pair for the registers."""
+    limit = MOST_WIDE if target().vector_bytes >= WIDE else MOST_NUMBERS
+    return p.kernel.given <= MOST_GIVEN and p.kernel.given + p.kernel.sums <= limit
 
 
 def field(p: Parameters, points: SortedCellHandles, strengths: Handle, v: Variants) -> near.NearField:

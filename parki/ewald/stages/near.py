@@ -42,7 +42,8 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
     if v.p2p == "LIST":
         hints, slots = (*hints, "open_lists", JAM.get(len(p.kernel.far), "jam_2")), {"LINEAR": p.kernel.dens}
     elif v.p2p == "HALF":
-        hints, slots = (*hints, "open_lists"), {"LINEAR": p.kernel.dens, "LANES": v.lanes}
+        hints, slots = (*hints, "open_lists"), {"LINEAR": p.kernel.dens, "GIVEN": p.kernel.given, "LANES": v.lanes}
+        slots["BY_ROOT"] = p.kernel.fades
     elif v.p2p == "LIST-2D":
         hints, parts = (*hints, f"lanes_{v.lanes}"), _parts(p, v, rhs)
         slots = {"TARGETS": -(-v.targets // parts), "PARTS": parts, "LANES": v.lanes}
