@@ -110,11 +110,27 @@ def test_window_polynomials(P, beta):
     s = first - y + P / 2 - 0.5
     z = (2 / P) * (first + np.arange(P)[:, None] - y)
     got = [prototype.horner(c[:, :, None], s + np.zeros((P, 1))) for c in (values, slopes)]
-    assert got[0] == pytest.approx(window.value(z, beta), abs=3e-6 if P == 4 else 2e-8)
-    step = 1e-6
+    step, mean = 1e-6, window.transform(P, beta, 0.0, 1.0)
+    taps, slopes = window.value(z, beta), -2 / P * window.slope(z, beta)
     difference = window.value(z - 2 / P * step, beta) - window.value(z + 2 / P * step, beta)
     inside = np.abs(z) < 1 - 4 * step
-    assert got[1][inside] == pytest.approx((difference / (2 * step))[inside], abs=3e-6)
+    assert slopes[inside] == pytest.approx((difference / (2 * step))[inside], abs=3e-6)
+    taps *= mean / taps.sum(axis=0)
+    slopes -= taps * slopes.sum(axis=0) / mean
+    slopes *= mean / (P / 2 * z * slopes).sum(axis=0)
+    assert got[0] == pytest.approx(taps, abs=3e-6 if P == 4 else 2e-8)
+    assert got[1] == pytest.approx(slopes, abs=2e-4 if P == 4 else 3e-6)
+
+
+def test_long_waves_have_no_aliases():
+    P, beta = 8, 16.0
+    mean = window.transform(P, beta, 0.0, 1.0)
+    s = np.linspace(-0.5, 0.5, 33)
+    values, slopes = (prototype.horner(c[:, :, None], s + np.zeros((P, 1))) for c in window.fit(P, beta, 7))
+    places = np.arange(P)[:, None] + 0.5 + s - P / 2
+    assert values.sum(axis=0) == pytest.approx(mean, rel=1e-14)
+    assert slopes.sum(axis=0) == pytest.approx(0, abs=1e-14 * mean)
+    assert (places * slopes).sum(axis=0) == pytest.approx(mean, rel=2e-8)
 
 
 def test_window_transform():

@@ -33,8 +33,6 @@ STEEP_SHARES = tuple(EASE * share for share in SHARES)
 #: its rounding, a few 1e-7, is then a tenth of the share.  That of a potential counts for more in its slopes.
 SINGLE, SINGLE_OF_SLOPES = 2.4e-6, 2e-5
 
-#: Share of the error of slopes for strengths of one sign in the tolerance: other errors of such sums are small.
-ONE_SIGN = 0.5
 #: Least factor of the tolerance for the smoothing of blobs: smaller sums cancel, of which calls can warn.
 LEAST_SMOOTHING = 1e-6
 
@@ -237,23 +235,13 @@ def _windows(
     """Return the widths worth trying and the least σ of each."""
     layers = size.kernel.layers
     units = tuple(tuple(_round_up(u * size.turned(x, c / rc) / level) for u in size.units(x, rc)) for x in layers)
-    mean, slopes = (_round_up(x / level) if x else 0.0 for x in (size.mean, ONE_SIGN * size.slopes * c / rc))
     layers = tuple(size.at(layer, rc) for layer in layers)
-    return _window_table(layers, split, float(c), float(xi), _least_mode(size, c, rc), units, mean, slopes)
+    return _window_table(layers, split, float(c), float(xi), _least_mode(size, c, rc), units)
 
 
 def _least_mode(size: Size, c: float, rc: float) -> float:
     """Return the least mode of `Size` over kmax."""
     return min(0.9, _round_up(size.least_mode * rc / c))
-
-
-def _mean_alias(P: NDArray | int, beta: NDArray) -> NDArray:
-    """Estimate the error of the mode k = 0, from spreading and gathering, over √Q and its multiplier.
-
-    Long-ranged kernels with a mean have a large multiplier.
-    """
-    inside, outside = np.maximum(beta, 1e-3), np.sqrt(np.maximum((np.pi * P) ** 2 - beta**2, 1.0))
-    return math.sqrt(12.0) * inside / np.sinh(inside) / outside
 
 
 def _round_up(x: float) -> float:
@@ -263,8 +251,7 @@ def _round_up(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _window_table(
-    layers: tuple[Layer, ...], split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...],
-    mean: float, slopes: float,
+    layers: tuple[Layer, ...], split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
     """Return the least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
@@ -274,8 +261,6 @@ def _window_table(
         width = P[:, None, None]
         parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
         worst = np.maximum(worst, np.hypot(spread * parts[0], coincidence * parts[1]))
-    if mean or slopes:
-        worst = np.hypot(worst, np.hypot(mean, slopes * _SIGMAS[:, None]) * _mean_alias(width, width * _SLOPES))
     log = np.minimum.accumulate(np.log(worst.min(axis=2)), axis=1)
     good = log[:, -1] <= 0
     if not good.any():
@@ -296,7 +281,5 @@ def _shape(
         spread, coincidence = (size.turned(layer, c / rc) * unit for unit in size.units(layer, rc))
         total = np.hypot(spread * parts[0], coincidence * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
-    slopes = ONE_SIGN * size.slopes * max(sigma) * c / rc
-    worst = np.hypot(worst, math.hypot(size.mean, slopes) * _mean_alias(P, beta))
     best = int(np.argmin(worst))
     return float(beta[best]), float(worst[best])

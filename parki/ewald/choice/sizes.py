@@ -125,33 +125,6 @@ class Size:
             return wave
         return min(wave, 8 / (math.prod(self.domain.box) * self.potential))
 
-    @cached_property
-    def mean(self) -> float:
-        """Return the multiplier of k = 0 over U/√Q, 0 for a kernel without; neutral sources have only its aliases."""
-        if not self.kernel.spectrum.screened or self.domain.periodicity != 3:
-            return 0.0
-        size = min(self.potential, 2 * math.pi / (self.kernel.kappa * math.prod(self.domain.box)))
-        return 4 * math.pi / (self.kernel.kappa**2 * math.prod(self.domain.box)) / math.sqrt(size)
-
-    @cached_property
-    def slopes(self) -> float:
-        """Return the potential over its gradient, a length, of strengths of one sign; 0 for sums that need no slopes.
-
-        Their potential has long waves, whose aliases are as short as the grid's spacing: slopes of windows make
-        gradients of these.  Fitted to points that fill boxes of sides up to 4:1, and of a fully periodic box a part.
-        """
-        free, kappa = self.domain.box[self.domain.periodicity :], self.kernel.kappa
-        if self.kernel.gather == "values":
-            return 0.0
-        if len(free) == 1:  # between screened planes potentials are those of the mean charge
-            return (1.2 + 5.4 * min(1.0, kappa * free[0] / 1.5)) / kappa if kappa else 0.6 * free[0]
-        if free:
-            factor, screened = (2.3, 3.5) if len(free) == 3 else (4.3, 5.0)
-            length = factor * math.prod(free) ** (1 / len(free))
-        else:
-            length, screened = 0.7 * max(self.domain.box), 5.5
-        return min(length, screened / kappa) if kappa else length
-
     @property
     def epsilon(self) -> float:
         """Return ε, at most the size of the box: both sums and errors of wider blobs are smaller."""

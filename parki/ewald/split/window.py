@@ -61,7 +61,9 @@ def transform(P: int, beta: float, k: ArrayLike, h: float) -> NDArray[np.float64
 def fit(P: int, beta: float, degree: int, dtype: DTypeLike = np.float64) -> tuple[NDArray, NDArray]:
     """Fit one polynomial per node to the window and one to its derivative.
 
-    Both are functions of s = t − 1/2 in [−1/2, 1/2) and are interpolated separately at Chebyshev points.
+    Both are functions of s = t − 1/2 in [−1/2, 1/2) and are interpolated separately at Chebyshev points.  At these
+    points a part of the size of the window's aliases makes long waves exact, of which strengths of one sign have many:
+    values add up to the window's mean, and slopes are 0 for a constant and the mean for a straight line.
 
     Parameters
     ----------
@@ -80,7 +82,12 @@ def fit(P: int, beta: float, degree: int, dtype: DTypeLike = np.float64) -> tupl
     """
     nodes = series.points(degree + 1)
     argument = -1.0 + (2.0 / P) * (np.arange(P)[:, None] + 0.5 + 0.5 * nodes)
-    values = np.concatenate([value(argument, beta), (-2.0 / P) * slope(argument, beta)])
+    values, slopes = value(argument, beta), (-2.0 / P) * slope(argument, beta)
+    mean, places = transform(P, beta, 0.0, 1.0), 0.5 * P * argument
+    values *= mean / values.sum(axis=0)
+    slopes -= values * (slopes.sum(axis=0) / mean)
+    slopes *= mean / (places * slopes).sum(axis=0)
+    values = np.concatenate([values, slopes])
     # The variable is 2s.
     powers = series.powers(series.coefficients(values)).T * 2.0 ** np.arange(degree, -1.0, -1.0)[:, None]
     powers = powers.astype(dtype)
