@@ -108,8 +108,8 @@ class EwaldOptions:
     far_precision : {"double", "single"}, optional
         Precision of the far field: the grid, its transforms and the windows.  By default that of the points, or single
         precision if its rounding, a few 1e-7 of the result, is far below the tolerance: from 1e-5 on, for gradients
-        from 1e-4 on, later for few sources and for those that resemble a crystal.  For points of float32 only
-        ``"single"`` is possible.
+        with free directions from 1e-4 on, later for few sources and for those that resemble a crystal.  For points of
+        float32 only ``"single"`` is possible.
     exchange_bits : {64, 40, 32}, optional
         Bits of a number of the far field in messages between the ranks of a `comm`.  By default those of its type; or,
         if the network is known (``parki doctor`` under ``mpirun``) and the parameters are chosen for it, the fewest

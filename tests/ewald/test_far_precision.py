@@ -56,8 +56,27 @@ def test_from_which_tolerance_on_it_is_chosen(kernel):
     found = {
         t: choose.parameters(Question(kernel, BOX, 5000, 5000, t)).far for t in (1e-2, 1e-4, 1e-5, 5e-6, 1e-6, 1e-9)
     }
-    in_single = 3 if KERNELS[kernel].gather == "values" else 2  # slopes err more
-    assert list(found.values()) == in_single * ["float32"] + (6 - in_single) * ["float64"]
+    assert list(found.values()) == 3 * ["float32"] + 3 * ["float64"]
+
+
+def test_slopes_take_it_later_with_free_directions_and_for_many_sources():
+    def far(periodicity, n, tolerance):
+        return choose.parameters(Question("laplace_grad", BOX, n, n, tolerance, periodicity=periodicity)).far
+
+    assert [far(n, 5000, 1e-5) for n in range(4)] == 3 * ["float64"] + ["float32"]
+    assert [far(n, 5000, 1e-4) for n in range(4)] == 4 * ["float32"]
+    assert [far(3, n, 1e-5) for n in (10**6, 10**8)] == ["float32", "float64"]
+
+
+@pytest.mark.slow
+def test_slopes_of_masses_in_a_part_of_the_box(rng):
+    x = rng.random((3, 60_000))
+    masses, box = np.ones(60_000), (1.0, 1.0, 3.0)
+    u, exact = (
+        parki.ewald.plan("laplace_grad", x, x, box=box, tolerance=tolerance, far_precision=far)(masses)
+        for tolerance, far in ((1e-5, "single"), (1e-9, "double"))
+    )
+    assert relative_rms(u, exact) <= 0.5e-5
 
 
 def test_a_crystal_leaves_less_room():

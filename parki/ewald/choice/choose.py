@@ -30,8 +30,10 @@ SHARES = (0.27, 0.27, 0.12)
 #: Shares for kernels like 1/r²: the closest pairs alone make up their size, so the estimates are large.
 STEEP_SHARES = tuple(EASE * share for share in SHARES)
 #: Least share of the window in the tolerance for which the far field of a double-precision sum is in single precision:
-#: its rounding, a few 1e-7, is then a tenth of the share.  That of a potential counts for more in its slopes.
-SINGLE, SINGLE_OF_SLOPES = 2.4e-6, 2e-5
+#: its rounding, a few 1e-7, is then a tenth of the share.  Rounding of a potential counts for more in its slopes: with
+#: free directions it has another least share, and in a fully periodic box that of strengths of one sign, which fill a
+#: part of it, is this number times the longest side over the mean distance of sources.
+SINGLE, SINGLE_OF_SLOPES, SLOPE_ROUNDING = 2.4e-6, 2e-5, 2.8e-8
 
 #: Least factor of the tolerance for the smoothing of blobs: smaller sums cancel, of which calls can warn.
 LEAST_SMOOTHING = 1e-6
@@ -70,8 +72,7 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     kernel, domain, split, skew = question.kernel, question.domain, question.split, question.skew
     box, sides, periodicity = domain.box, domain.edges, domain.periodicity
     near, far, table = _parts(question)
-    least_of_single = SINGLE if kernel.gather == "values" else SINGLE_OF_SLOPES
-    far_type = question.far or ("float32" if far >= least_of_single else "float64")
+    far_type = question.far or ("float32" if far >= _least_of_single(question) else "float64")
     itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
     size = Size.of(question, question.sizes)
     is_fixed = question.rc is not None
@@ -119,6 +120,16 @@ def _choose(question: Question, costs: Costs) -> Parameters:
         kernel, box, question.tolerance, question.dtype, far_type, split, rc, c, kmax, true_xi, grid, h, width, beta,
         width // 2 + 2, degree, periodicity, skew, near_error,
     )  # fmt: skip
+
+
+def _least_of_single(question: Question) -> float:
+    """Return the least share of the window in the tolerance for a far field in single precision."""
+    if question.kernel.gather == "values":
+        return SINGLE
+    if question.periodicity < 3:
+        return SINGLE_OF_SLOPES
+    distance = (math.prod(question.box) / max(1, question.n_sources)) ** (1 / 3)
+    return max(SINGLE, SLOPE_ROUNDING * max(question.box) / distance)
 
 
 def far_error(question: Question) -> float:
