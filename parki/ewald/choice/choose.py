@@ -149,7 +149,7 @@ def _goal(question: Question) -> float:
     few_targets = max(1, min(question.n_targets, question.n_sources))
     n, box, periodicity = max(1, question.n_sources), question.box, question.periodicity
     # A few points may nearly cancel, or be so far apart that they hardly interact, and cost little: aim lower.
-    count, power = (30, 1 / 3) if question.kernel.cubic else (300, 2 / 3 if question.kernel.steep else 1 / 3)
+    count, power = (60, 1 / 3) if question.kernel.cubic else (300, 2 / 3 if question.kernel.steep else 1 / 3)
     factor = min(1.0, few_targets / count) ** power * min(1.0, n / 16) ** 3
     if periodicity:  # errors of a source's images along a side shorter than the points' distance are alike
         factor *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
