@@ -165,7 +165,7 @@ class Kernel(Pair):
 
     @property
     def fades(self) -> bool:
-        """Tell whether pairs have no field where 1/r and the far parts are 0: without a length, but for that of κ."""
+        """Tell whether pairs have no field where 1/r and the far parts are 0: kernels without a length besides 1/κ."""
         return not self.parameters or self.spectrum.screened
 
     @property
