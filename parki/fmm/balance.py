@@ -79,14 +79,15 @@ def costs(representation: Representation, linear: Pair, p: int, dtype: str, far:
     Near pairs are those of `linear`, with gradients if these are asked for.  Spectra, by which boxes meet, have a type
     of their own, `far`.
     """
-    (pair, flop), far_flop = _rates(linear, dtype), _flop(far)
+    flop, far_flop = _flop(dtype), _flop(far)
     f, m, kt, ks = 2 * p - 1, surfaces.count(p), representation.check, representation.equivalent
     frequencies = (f**3 + 1) / 2
     products = frequencies * kt * ks * (GAUSS if limits.has_gauss(Machine.load("host"), far) else 1.0) / PRODUCTS
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
     octet = OCTET + far_flop * transforms / TRANSFORMS + flop * dense / DENSE
-    return FmmCosts(pair, far_flop * 512 * products, octet, 2 * m * _rates(representation.pair, dtype)[0])
+    particle = 2 * m * _near_seconds(representation.pair, dtype)
+    return FmmCosts(_near_seconds(linear, dtype), far_flop * 512 * products, octet, particle)
 
 
 def of_one_set(cost: FmmCosts, pair: Pair) -> FmmCosts:
@@ -99,7 +100,7 @@ def of_one_set(cost: FmmCosts, pair: Pair) -> FmmCosts:
 @lru_cache(maxsize=64)
 def interpolation_costs(linear: Pair, order: int, dtype: str) -> FmmCosts:
     """Return the costs of interpolation with `order` points per direction; W and X pairs cost as many pairs."""
-    pair, flop = _rates(linear, dtype)
+    pair, flop = _near_seconds(linear, dtype), _flop(dtype)
     points, components = order**3, linear.dens + linear.result
     n_values = len(offsets()) * order**2  # compressed values of a box for all its targets, about
     octet = 8 * flop * components * points * (2 * n_values / TABLES + 12 * order)
@@ -119,10 +120,10 @@ def _pair_seconds(pair: Pair, dtype: str, machine: Machine) -> float:
     return clusters.time_of(engine.operations(ProxyKernels(pair, real, real, 1).ranges()), machine, dtype)
 
 
-def _rates(pair: Pair, dtype: str) -> tuple[float, float]:
-    """Return the seconds of a pair of particles, and of an operation."""
+def _near_seconds(pair: Pair, dtype: str) -> float:
+    """Return the seconds of a pair of particles on the host."""
     machine = Machine.load("host")
-    return _pair_seconds(pair, dtype, machine) * clusters.share(machine, "pp") / PAIRS, _flop(dtype)
+    return _pair_seconds(pair, dtype, machine) * clusters.share(machine, "pp") / PAIRS
 
 
 def _flop(dtype: str) -> float:

@@ -119,7 +119,7 @@ def test_window_polynomials(P, beta):
     slopes -= taps * slopes.sum(axis=0) / mean
     slopes *= mean / (P / 2 * z * slopes).sum(axis=0)
     assert got[0] == pytest.approx(taps, abs=3e-6 if P == 4 else 2e-8)
-    assert got[1] == pytest.approx(slopes, abs=2e-4 if P == 4 else 3e-6)
+    assert got[1] == pytest.approx(slopes, abs=3e-6)
 
 
 def test_long_waves_have_no_aliases():
