@@ -21,7 +21,7 @@ from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
 from parki.tasks.sizes import TaskSizes
 from parki.timing import PhaseTimes
-from parki.treecode import costs, interactions, params, work
+from parki.treecode import costs, interactions, measured, params, work
 from parki.treecode.interactions import FarPairRule
 from parki.treecode.options import TreecodeOptions
 from parki.treecode.params import Parameters, TreecodeQuestion
@@ -56,7 +56,7 @@ class Treecode(TaskMethod):
         if not problem.empty:
             launches = passes.launches(cluster.workunits(problem.dtype, self.space))
             if problem.extent > 0 and not self.space.checks_accesses:  # the simulator leaves small sums to the host
-                small = params.workunits(problem.linear, self.options.tolerance)
+                small = measured.workunits(problem.linear, self.options.tolerance)
                 launches += [(unit, unit.default_layouts(), None) for unit in small]
             engine.compile_for(launches, self.space)
 
@@ -66,9 +66,14 @@ class Treecode(TaskMethod):
         arguments = {
             name: getattr(options, name) for name in ("theta", "degree", "tolerance", "leaf_size", "batch_size")
         }
-        lengths, n_min = (problem.extent, distance), min(problem.n_targets, problem.n_sources)
-        question = TreecodeQuestion(problem.linear, options.method, *lengths, n_min, problem.dtype, self._probe())
+        question = self.question(problem, distance)
         return params.choose(question, **arguments, far=PRECISIONS.get(options.far_precision))
+
+    def question(self, problem: FreeProblem, distance: float) -> TreecodeQuestion:
+        """Return the sum for which parameters are chosen, with targets at a `distance` from sources."""
+        n_min = min(problem.n_targets, problem.n_sources)
+        facts = problem.extent, distance, n_min, problem.same, problem.dtype, self._probe()
+        return TreecodeQuestion(problem.linear, self.options.method, *facts)
 
     def _apart(self, problem: FreeProblem) -> float:
         """Return the distance of targets from sources (`scaling.nearest`) if the parameters depend on it, else 0."""
@@ -101,12 +106,11 @@ class Treecode(TaskMethod):
 
     def _rule(self, problem: FreeProblem, p: Parameters, distance: float) -> tuple[ProxyKernels, FarPairRule]:
         """Return the kernels of a sum, and the rule by which pairs are approximated."""
-        linear, extent = problem.linear, problem.extent
+        linear = problem.linear
         hints = short(self.rounding(p.expected), linear.ours)
         kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, hints)
-        field_size = params.field_size(linear, extent, self._probe())
-        n_min = min(problem.n_targets, problem.n_sources)
-        difficulty = params.difficulty(linear, p, extent, distance, n_min, self._probe())
+        field_size = measured.field_size(linear, problem.extent, self._probe())
+        difficulty = self.question(problem, distance).difficulty(p)
         return kernels, p.rule(field_size, difficulty, costs.grid(kernels))
 
     def place(

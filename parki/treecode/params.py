@@ -1,24 +1,21 @@
 """Parameters of a treecode: from theta and degree as given, or from a tolerance.
 
-The error of interpolation is measured for every kernel, on two clusters at the limit of theta (`measured`): this
-works for a caller's own kernel as well as for the built-in ones.
+The error of interpolation is measured for every kernel, on two clusters at the limit of theta (`measured.error`).
 """
 
 import itertools
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from parki import all_pairs, proxies
-from parki.engine import Space, Workunit
-from parki.pairs import PAIRS, Pair
-from parki.treecode import interactions
+from parki import proxies
+from parki.engine import Space
+from parki.pairs import Pair
+from parki.treecode import interactions, measured
 from parki.treecode.interactions import CC, CP, PC, PP, FarPairRule, RadialFunction
 
-COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # acceptance parameter and degree of the published treecodes
 TOLERANT = 0.8  # theta for a tolerance: nearer pairs take more proxy points than they save
 KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
@@ -32,8 +29,6 @@ MOST_DEGREE = proxies.MOST_POINTS - 1
 SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
 MARGIN = 1  # degrees above that of an average pair at the limit, for pairs with strong fields and small partners
 FIXED_MARGIN = 1  # degrees, the same where all pairs have one degree
-SAMPLE = 96  # particles of the clusters on which errors are measured
-FEW_PAIRS, SERIAL = 1 << 17, Space("Serial")  # pairs below which the start of threads takes longer than their sum
 SCALES, BELOW = 40, 8  # sizes of clusters at least, each half the one before; sizes below the distance of points
 SMALLER, TURNS = 2, 4  # scales below that of the largest field at which errors are measured; rounds of measuring
 FAINT_SHARE = 1e-3  # share of the square of the largest field below which smaller clusters are ignored
@@ -115,6 +110,8 @@ class TreecodeQuestion:
         Distance of targets from sources where sources are dense (`parki.scaling.nearest`); 0 if they fill the extent.
     fewest : int
         Smaller of the numbers of targets and sources.
+    same : bool
+        Whether targets are the sources.
     dtype : dtype
         Type of the points.
     space : Space, optional
@@ -126,8 +123,69 @@ class TreecodeQuestion:
     extent: float
     spacing: float
     fewest: int
+    same: bool
     dtype: np.dtype
     space: Space | None = None
+
+    @cached_property
+    def is_cautious(self) -> bool:
+        """Tell whether errors hardly average out: few particles, or far ones with most of the field."""
+        few = self.fewest < FEW_POINTS
+        return few or (self.extent > 0 and measured.grows(self.pair, self.extent, self.space))
+
+    @cached_property
+    def scales(self) -> tuple[float, ...]:
+        """Return half sides of clusters, largest first, down to well below the distance of points."""
+        largest = measured.rounded(self.extent)
+        return tuple(largest * 0.5**k for k in range(1, max(SCALES, self.levels + BELOW) + 1))
+
+    @cached_property
+    def levels(self) -> int:
+        """Return the number of scales above the distance of points, or above `spacing`."""
+        even = math.log2(max(self.fewest, 2)) / 3
+        dense = math.log2(self.extent / self.spacing) - 1 if self.spacing else even  # clusters of a few points
+        return max(1, math.ceil(max(even, dense) + math.log2(measured.rounded(self.extent) / self.extent)))
+
+    def far_levels(self, leaf_size: int) -> float:
+        """Return the number of scales of clusters that meet by interpolation, as far as fields of nearer ones count.
+
+        Each target that is a source has nearer sources, whose squared fields are least on a lattice.
+        """
+        if self.is_cautious or not self.same:
+            return self.levels
+        return max(1.0, self.levels - math.log2(max(leaf_size, 1)) / 3)
+
+    def error(self, tolerance: float, leaf_size: int) -> float:
+        """Return the relative error of fields of far clusters: that of all fields is below the tolerance then."""
+        share = LEAST_ERROR_SHARE if self.is_cautious else ERROR_SHARES[self.method]
+        if self.extent <= 0 or not self.pair.smooth:
+            return share * tolerance
+        squares = np.cumsum(measured.weights(self.pair, self.scales, self.space))
+        far = np.interp(self.far_levels(leaf_size) - 1, np.arange(len(squares)), squares)
+        return share * tolerance * (math.sqrt(squares[self.levels - 1] / far) if far > 0 else 1.0)
+
+    def degree(self, error: float, leaf_size: int) -> int:
+        """Return the degree of clusters at the limit for a relative error of their fields."""
+        if self.extent <= 0:
+            return 1
+        if self.pair.smooth:
+            return max(self._points(error, leaf_size)[1]) - 1
+        return _measured_degree(self.pair, TOLERANT, self.scales, error, self.space)
+
+    def difficulty(self, p: Parameters) -> RadialFunction:
+        """Return errors relative to those of 1/r, of fields of clusters at their limit, as a function of half sides.
+
+        They are 1 if theta and degree are given.
+        """
+        if p.tolerance is None or self.extent <= 0 or not p.vary:
+            return np.ones_like
+        factors, _ = self._points(p.error, p.leaf_size)
+        sizes = np.log(self.scales[::-1])
+        return lambda half: np.exp(np.interp(np.log(np.maximum(half, 1e-300)), sizes, np.log(factors[::-1])))
+
+    def _points(self, error: float, leaf_size: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
+        levels = math.ceil(self.far_levels(leaf_size))
+        return _points(self.pair, self.scales, levels, TOLERANT, error, self.space)
 
 
 def choose(
@@ -142,118 +200,30 @@ def choose(
     tolerance, theta, degree, leaf_size, batch_size, far
         As in `Parameters`, or None.
     """
-    pair, extent, space = question.pair, question.extent, question.space
     if tolerance is None:
         theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
         error = _bound(theta, degree + 1)
     else:
-        caution = question.fewest < FEW_POINTS or (extent > 0 and _grows(pair, extent, space))
-        theta, error = TOLERANT, (LEAST_ERROR_SHARE if caution else ERROR_SHARES[question.method]) * tolerance
-        if extent <= 0:
-            degree = 1
-        elif pair.smooth:
-            levels = _levels(extent, question.spacing, question.fewest)
-            degree = max(_points(pair, _scales(extent, levels), levels, theta, error, space)[1]) - 1
-        else:
-            scales = _scales(extent, _levels(extent, question.spacing, question.fewest))
-            degree = _measured_degree(pair, theta, scales, error, space)
+        theta, size = TOLERANT, _leaf_size(DEGREE + 1) if leaf_size is None else leaf_size
+        error = question.error(tolerance, size)
+        degree = question.degree(error, size)
     if far is None:
         far = "float32" if question.dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
     leaf_size = _leaf_size(degree + 1) if leaf_size is None else leaf_size
     if tolerance is not None:
-        degree = min(degree + (MARGIN if pair.smooth else FIXED_MARGIN), MOST_DEGREE)
+        degree = min(degree + (MARGIN if question.pair.smooth else FIXED_MARGIN), MOST_DEGREE)
     batch_size = leaf_size if batch_size is None else batch_size
-    return Parameters(question.method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
-
-
-def workunits(pair: Pair, tolerance: float | None) -> list[Workunit]:
-    """Return the kernels that are launched to choose parameters and rules, for compiling ahead."""
-    return [all_pairs.workunit(p, np.dtype(np.float64)) for p in {pair, *(() if tolerance is None else (COULOMB,))}]
+    vary = question.pair.smooth
+    return Parameters(question.method, theta, degree, leaf_size, batch_size, tolerance, error, vary, far)
 
 
 def _expected(tolerance: float | None, error: float) -> float:
     return 0.3 * error if tolerance is None else tolerance
 
 
-def _scales(extent: float, levels: int) -> tuple[float, ...]:
-    """Return half sides of clusters, largest first, down to well below the last level."""
-    return tuple(float(extent * 0.5**k) for k in range(1, max(SCALES, levels + BELOW) + 1))
-
-
-def field_size(pair: Pair, extent: float, space: Space | None = None) -> RadialFunction:
-    """Return the field of a unit charge as a function of distance, interpolated between measured values."""
-    if extent <= 0:
-        return np.ones_like
-    radii = extent * 2.0 ** np.arange(-40.0, 2.0)
-    sizes = np.maximum(_fields(pair, tuple(radii), space), 1e-150)
-    sizes = np.maximum(sizes, np.maximum(np.append(sizes[1:], 0), np.append(0, sizes[:-1])))  # zeros say nothing
-    return lambda r: np.exp(np.interp(np.log(np.maximum(r, radii[0])), np.log(radii), np.log(sizes)))
-
-
-@lru_cache(maxsize=64)
-def _fields(pair: Pair, radii: tuple[float, ...], space: Space | None) -> NDArray[np.float64]:
-    """Return root mean squares of the result for unit charges in random directions."""
-    rng = np.random.default_rng(0)
-    direction = rng.standard_normal((3, 16))
-    direction /= np.linalg.norm(direction, axis=0)
-    targets = np.concatenate([r * direction for r in radii], axis=1)
-    total = np.zeros(targets.shape[1])
-    for k in range(pair.dens):
-        dens = np.eye(pair.dens)[:, k : k + 1]
-        total += np.square(_sum(pair, targets, np.zeros((3, 1)), dens, space)).sum(axis=0)
-    return np.sqrt(total.reshape(len(radii), -1).mean(axis=1))
-
-
-def _grows(pair: Pair, extent: float, space: Space | None) -> bool:
-    """Return whether fields grow with distance."""
-    near, far = _fields(pair, (extent, 2 * extent), space)
-    return bool(far > near)
-
-
-def _sum(
-    pair: Pair, targets: NDArray[np.float64], sources: NDArray[np.float64], charges: NDArray[np.float64],
-    space: Space | None,
-) -> NDArray[np.float64]:  # fmt: skip
-    """Return the direct sum of charges (NC, Ns) as (NU, Nt)."""
-    dens = charges[0] if pair.dens == 1 else np.ascontiguousarray(charges)
-    points = np.ascontiguousarray(targets), np.ascontiguousarray(sources)
-    if targets.shape[1] * sources.shape[1] < FEW_PAIRS and (space is None or space.native):
-        space = SERIAL
-    return all_pairs.direct_sum(pair, *points, dens, execution_space=space).reshape(pair.result, -1)
-
-
 def _bound(theta: float, points: int) -> float:
     """Return the error of two equal cubes at the limit of theta."""
     return interactions.limit(theta) ** -points
-
-
-def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list[float]:
-    """Return squared fields of clusters of each size at their limit, with random charges of one number density."""
-    sizes = _fields(pair, tuple(3 * scale for scale in scales), space).tolist()
-    return [scale**3 * size**2 for scale, size in zip(scales, sizes, strict=True)]
-
-
-def difficulty(
-    pair: Pair, p: Parameters, extent: float, spacing: float, n_min: int, space: Space | None = None
-) -> RadialFunction:
-    """Return errors relative to those of 1/r, of fields of clusters at their limit, as a function of their half sides.
-
-    They are 1 if theta and degree are given.
-    """
-    if p.tolerance is None or extent <= 0 or not p.vary:
-        return np.ones_like
-    levels = _levels(extent, spacing, n_min)
-    scales = _scales(extent, levels)
-    factors, _ = _points(pair, scales, levels, p.theta, p.error, space)
-    sizes = np.log(scales[::-1])
-    return lambda half: np.exp(np.interp(np.log(np.maximum(half, 1e-300)), sizes, np.log(factors[::-1])))
-
-
-def _levels(extent: float, spacing: float, points: int) -> int:
-    """Return the number of scales above the distance of points, or above `spacing`."""
-    even = math.log2(max(points, 2)) / 3
-    dense = math.log2(extent / spacing) - 1 if spacing else even  # half sides of clusters of a few points
-    return max(1, math.ceil(max(even, dense)))
 
 
 @lru_cache(maxsize=256)
@@ -265,7 +235,7 @@ def _points(
     A pair whose field is a small share of the whole may have a larger relative error.  But if a kernel falls off within
     a cluster, interpolation converges as if it did not: with more points its error grows relative to that of 1/r.
     """
-    weights = _weights(pair, scales, space)
+    weights = measured.weights(pair, scales, space)
     steps = [a / b for a, b in itertools.pairwise(weights) if b > 0]
     if steps and max(steps) < min(steps) * (1 + 1e-6):  # a power of r: all sizes are alike
         factor, m = _fixed(pair, theta, error, scales[0], space)
@@ -290,13 +260,8 @@ def _fixed(pair: Pair, theta: float, error: float, scale: float, space: Space | 
         m_old, m = m, _least(theta, error / factor)
         if m == m_old:
             break
-        factor = max(1.0, *(_ratio(pair, theta, n, scale, space) for n in range(max(m - 2, 2), m + 1)))
+        factor = max(1.0, *(measured.ratio(pair, theta, n, scale, space) for n in range(max(m - 2, 2), m + 1)))
     return factor, m
-
-
-def _ratio(pair: Pair, theta: float, points: int, scale: float, space: Space | None) -> float:
-    """Return the error of the field of a kernel relative to that of 1/r."""
-    return measured(pair, theta, points, scale, space) / measured(COULOMB, theta, points, 1.0, space)
 
 
 def _least(theta: float, error: float) -> int:
@@ -307,7 +272,7 @@ def _least(theta: float, error: float) -> int:
 
 def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:
     """Return the least degree whose measured error, over all sizes of clusters, is below `error`."""
-    weights = _weights(pair, scales, space)
+    weights = measured.weights(pair, scales, space)
     # Large clusters whose field is faint have the largest errors: the field varies most within them.
     largest, peak = max(weights), weights.index(max(weights))
     terms = [
@@ -316,7 +281,7 @@ def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error:
         if w > largest * (FAINT_SHARE if k > peak else 0.01 * error**2)
     ]
     for points in range(2, proxies.MOST_POINTS):
-        squares = sum(w * measured(pair, theta, points, scale, space) ** 2 for w, scale in terms)
+        squares = sum(w * measured.error(pair, theta, points, scale, space) ** 2 for w, scale in terms)
         if squares <= error**2 * sum(weights):
             return points - 1
     return proxies.MOST_POINTS - 1
@@ -325,35 +290,3 @@ def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error:
 def _leaf_size(points: int) -> int:
     """Return the points of a leaf, fitted to sweeps: about a grid, but enough that pairs cost more than lists."""
     return int(np.clip(10 * points**1.6, 80, 600))
-
-
-@lru_cache(maxsize=1024)
-def measured(pair: Pair, theta: float, points: int, scale: float, space: Space | None = None) -> float:
-    """Return the relative error of the field between two cubes of half side `scale` at the limit, both interpolated.
-
-    The larger error of two directions, along an axis and along a diagonal, with random points and charges.
-    """
-    rng = np.random.default_rng(1)
-    y, x = scale * rng.uniform(-1, 1, (2, 3, SAMPLE))
-    charges = rng.uniform(-1, 1, (pair.dens, SAMPLE))
-    nodes = proxies.tables()[0][points - 1, :points]
-    grid = scale * np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij")).reshape(3, -1)
-    source_weights, target_weights = _polynomials(y / scale, points), _polynomials(x / scale, points)
-    errors = []
-    for direction in ((1.0, 0.0, 0.0), (1.0, 1.0, 1.0)):
-        vector = np.array(direction)[:, None]
-        shift = vector / np.linalg.norm(vector) * (2 * math.sqrt(3) * scale / theta)
-        exact = _sum(pair, x + shift, y, charges, space)
-        interpolation = _sum(pair, grid + shift, grid, charges @ source_weights, space) @ target_weights.T
-        size = np.linalg.norm(exact)
-        errors.append(float(np.linalg.norm(interpolation - exact) / size) if size > 0 else 0.0)
-    return max(errors)
-
-
-def _polynomials(x: NDArray[np.float64], points: int) -> NDArray[np.float64]:
-    """Return all products of Lagrange polynomials (N, points³) at x (3, N) in [−1, 1]."""
-    nodes, weights = (table[points - 1, :points] for table in proxies.tables())
-    difference = x[:, :, None] - nodes  # (3, N, points)
-    factors = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])
-    value = weights * factors.prod(axis=-1)
-    return np.einsum("ni,nj,nk->nijk", *value).reshape(x.shape[1], -1)

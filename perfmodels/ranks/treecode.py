@@ -27,7 +27,7 @@ from parki.perfmodels.ranks import planning, shares, sums
 from parki.perfmodels.ranks.sums import RankedSum, Sent
 from parki.perfmodels.ranks.treecode_shares import ListRows, TreecodeShares, by_points, share
 from parki.proxies import ProxyKernels
-from parki.treecode import costs, interactions, params, work
+from parki.treecode import costs, interactions, measured, work
 from parki.treecode.method import Treecode
 from parki.treecode.options import TreecodeOptions
 from parki.treecode.params import Parameters
@@ -182,8 +182,8 @@ def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Paramet
     x = getattr(samples, case.points)(n // thinning, seed=1).astype(case.dtype)
     options, constants = TreecodeOptions.split({"method": case.method, **dict(case.options)})
     method = Treecode(find(case.kernel, options, constants), options, ALONE)
-    problem = method.problem(x, x)
-    p = method.choose(replace(problem, n_targets=n, n_sources=n))
+    problem = replace(method.problem(x, x), n_targets=n, n_sources=n)
+    p = method.choose(problem)
     tree = _standing(cluster.build(problem.sources, max(1, p.leaf_size // thinning), ALONE), thinning)
     nodes, linear = tree.nodes, problem.linear
     far = {"separation": problem.kernel.separation(), "cubes": p.tolerance is not None}
@@ -191,8 +191,8 @@ def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Paramet
     pairs = traverse(nodes, nodes, p.theta, **far)
     kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, short(p.expected, linear.ours))
     grid = costs.grid(kernels)
-    difficulty = params.difficulty(linear, p, problem.extent, 0.0, n)
-    rule = p.rule(params.field_size(linear, problem.extent), difficulty, grid)
+    difficulty = method.question(problem, 0.0).difficulty(p)
+    rule = p.rule(measured.field_size(linear, problem.extent), difficulty, grid)
     pairs = pairs.swapped() if case.method == "cp" else pairs
     interaction_lists = interactions.build(ListsBySource.of(nodes, nodes, pairs), rule).only
     tiny = all_pairs.coincident(problem.dtype) if problem.kernel.singular else 0.0
