@@ -8,7 +8,7 @@ from cachetools import LRUCache, cached
 
 from parki.engine import forks
 
-TABLE_BYTES = 1 << 29  # bytes of tables that one function keeps
+TABLE_BYTES = 1 << 30  # bytes of tables that one function keeps
 
 
 def kept(room: int = TABLE_BYTES) -> Callable[[Callable], Callable]:

@@ -34,8 +34,6 @@ from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
 SOLVED = 0.1  # error of fields at surfaces relative to that of a sum: solving for equivalents makes it larger
-SINGLE_RANGE = 1e-20, 1e20  # of the largest transform: its products with charges up to 1 are far from 1e±38
-SUBNORMAL = 1e-30  # in single precision: products of smaller transforms may be subnormal, which is slow
 OCTETS_AT_ONCE = 64  # octets whose children are folded together: they stay in a second-level cache
 RADII = {"inner": surfaces.INNER, "outer": surfaces.OUTER}
 Ints = NDArray[np.int32]
@@ -377,13 +375,7 @@ class _SurfaceBoxes:
 @memory.kept()
 def _transforms(pair: Pair, half: float, p: int, dtype: str) -> NDArray[Any]:
     """Return the transforms of a kernel between boxes of half side `half`; nothing if float32 has too short a range."""
-    transforms = spectra.table(lambda r: representations.block(pair, half * r), p)
-    if dtype == "float64":
-        return transforms
-    low, high = SINGLE_RANGE
-    is_kept = low < np.abs(transforms).max() < high
-    transforms[np.abs(transforms) < SUBNORMAL] = 0.0
-    return transforms.astype(dtype) if is_kept else np.empty(0, dtype)
+    return spectra.table(lambda r: representations.block(pair, half * r), p, dtype)
 
 
 def _halves(nodes: OctNodes) -> list[float]:

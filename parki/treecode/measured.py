@@ -87,8 +87,8 @@ def error(pair: Pair, theta: float, points: int, scale: float, space: Space | No
     distance = 2 * math.sqrt(3) * scale / theta
 
     def result(targets: NDArray[np.float64], *sources: NDArray[np.float64]) -> NDArray[np.float64]:
-        around = distance * _directions()[:, :, None] + targets[:, None]
-        u = _sum(pair, around.reshape(3, -1), *sources, space)
+        images = distance * _directions()[:, :, None] + targets[:, None]
+        u = _sum(pair, images.reshape(3, -1), *sources, space)
         return u.reshape(pair.result, DIRECTIONS, -1)
 
     exact = result(x, y, charges)
@@ -127,6 +127,6 @@ def _polynomials(x: NDArray[np.float64], points: int) -> NDArray[np.float64]:
     """Return all products of Lagrange polynomials (N, points³) at x (3, N) in [−1, 1]."""
     nodes, factors = (table[points - 1, :points] for table in proxies.tables())
     difference = x[:, :, None] - nodes  # (3, N, points)
-    others = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])
-    value = factors * others.prod(axis=-1)
+    terms = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])
+    value = factors * terms.prod(axis=-1)
     return np.einsum("ni,nj,nk->nijk", *value).reshape(x.shape[1], -1)

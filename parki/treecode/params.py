@@ -130,8 +130,8 @@ class TreecodeQuestion:
     @cached_property
     def is_cautious(self) -> bool:
         """Tell whether errors hardly average out: few particles, or far ones with most of the field."""
-        few = self.fewest < FEW_POINTS
-        return few or (self.extent > 0 and measured.grows(self.pair, self.extent, self.space))
+        has_few = self.fewest < FEW_POINTS
+        return has_few or (self.extent > 0 and measured.grows(self.pair, self.extent, self.space))
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
