@@ -17,6 +17,7 @@ from parki.treecode.interactions import RadialFunction
 COULOMB = PAIRS["coulomb"]
 SAMPLE = 48  # particles of a cluster
 DIRECTIONS = 16  # directions of one cluster from another
+STEPS = 16  # to which the mantissa of an extent, 0.5 to 1, is rounded
 FEW_PAIRS, SERIAL = 1 << 17, Space("Serial")  # pairs below which the start of threads takes longer than their sum
 
 
@@ -26,8 +27,9 @@ def workunits(pair: Pair, tolerance: float | None) -> list[Workunit]:
 
 
 def rounded(extent: float) -> float:
-    """Return the least power of 2 not below an extent: most often that of moved points, so nothing is measured anew."""
-    return 2.0 ** math.ceil(math.log2(extent)) if extent > 0 else 0.0
+    """Return an extent rounded up to 4 bits: most often that of moved points, so nothing is measured anew."""
+    mantissa, exponent = math.frexp(extent)
+    return math.ldexp(math.ceil(mantissa * STEPS) / STEPS, exponent)
 
 
 def field_size(pair: Pair, extent: float, space: Space | None = None) -> RadialFunction:
@@ -40,7 +42,7 @@ def field_size(pair: Pair, extent: float, space: Space | None = None) -> RadialF
     return lambda r: np.exp(np.interp(np.log(np.maximum(r, radii[0])), np.log(radii), np.log(sizes)))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def fields(pair: Pair, radii: tuple[float, ...], space: Space | None) -> NDArray[np.float64]:
     """Return root mean squares of the result for unit charges in random directions."""
     rng = np.random.default_rng(0)
@@ -75,12 +77,14 @@ def ratio(pair: Pair, theta: float, points: int, scale: float, space: Space | No
 def error(pair: Pair, theta: float, points: int, scale: float, space: Space | None = None) -> float:
     """Return the relative error of the field between two cubes of half side `scale` at the limit, both interpolated.
 
-    The cubes have random points and charges; the error is a root mean square over directions from one to the other,
-    relative to that of fields of such charges, as these may nearly cancel.
+    The error is a root mean square over directions from one to the other.  Points and charges are random, but the sum
+    of charges is as large as expected: the field of nearly neutral ones would be too small.
     """
     rng = np.random.default_rng(1)
     y, x = scale * rng.uniform(-1, 1, (2, 3, SAMPLE))
     charges = rng.uniform(-1, 1, (pair.dens, SAMPLE))
+    charges -= charges.mean(axis=1, keepdims=True)
+    charges += np.sqrt(np.square(charges).sum(axis=1, keepdims=True) / (SAMPLE * (SAMPLE - 1)))
     nodes = proxies.tables()[0][points - 1, :points]
     grid = scale * np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij")).reshape(3, -1)
     source_weights, target_weights = _polynomials(y / scale, points), _polynomials(x / scale, points)
@@ -95,9 +99,8 @@ def error(pair: Pair, theta: float, points: int, scale: float, space: Space | No
     # The errors of both sides are independent, so that none of these sums is over two grids.
     of_sources = result(x, grid, charges @ source_weights) - exact
     of_targets = result(grid, y, charges) @ target_weights.T - exact
-    mean_square = np.mean(charges**2) * SAMPLE * fields(pair, (distance,), space)[0] ** 2 * SAMPLE * DIRECTIONS
-    squares = np.square(of_sources).sum() + np.square(of_targets).sum()
-    return math.sqrt(squares / mean_square) if mean_square > 0 else 0.0
+    size = np.linalg.norm(exact)
+    return float(np.hypot(np.linalg.norm(of_sources), np.linalg.norm(of_targets)) / size) if size > 0 else 0.0
 
 
 @lru_cache(maxsize=1)

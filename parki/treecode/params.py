@@ -149,9 +149,11 @@ class TreecodeQuestion:
     def far_levels(self, leaf_size: int) -> float:
         """Return the number of scales of clusters that meet by interpolation, as far as fields of nearer ones count.
 
-        Each target that is a source has nearer sources, whose squared fields are least on a lattice.
+        Each target that is a source has nearer sources, whose squared fields are least on a lattice.  They do not count
+        where parts of the field have several powers of length, as far ones of one part may exceed near ones of another.
         """
-        if self.is_cautious or not self.same:
+        law = self.pair.law
+        if self.is_cautious or not self.same or law is None or len({*law.result}) * len({*law.dens}) > 1:
             return self.levels
         return max(1.0, self.levels - math.log2(max(leaf_size, 1)) / 3)
 
@@ -238,7 +240,7 @@ def _points(
     weights = measured.weights(pair, scales, space)
     steps = [a / b for a, b in itertools.pairwise(weights) if b > 0]
     if steps and max(steps) < min(steps) * (1 + 1e-6):  # a power of r: all sizes are alike
-        factor, m = _fixed(pair, theta, error, scales[0], space)
+        factor, m = _fixed(pair, theta, error, 1.0, space)
         return (factor,) * len(scales), (m,) * len(scales)
     peak = weights.index(max(weights[:levels]))
     last = min(peak + SMALLER, len(scales) - 1)

@@ -51,8 +51,8 @@ class Draw:
 
 def parameters(d):
     """Return the kernel's parameters: lengths, or their inverses."""
-    values = {"kappa": 1 / d.length, "k": np.pi / d.length, "width": d.length, "epsilon": 0.1 * d.length}
-    values["radius"] = 0.03 * d.length
+    values = {"kappa": 1 / d.length, "k": np.pi / d.length, "width": d.length, "unit": d.length}
+    values |= {"epsilon": 0.1 * d.length, "radius": 0.03 * d.length}
     inverse = ("kappa", "k")
     names = PAIRS[d.kernel].names if d.kernel in PAIRS else ()
     return {name: values[name] * (1 / d.scale if name in inverse else d.scale) for name in names}
