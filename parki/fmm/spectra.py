@@ -64,25 +64,26 @@ def table(values: Values, p: int, real: str = "float64") -> NDArray[Any]:
         the workunits of ``kernels/m2l.py``, weighted for the ones that they leave out, with the factor of the
         inverse transform.  Empty if ``"float32"`` has too short a range.
     """
-    f, masks, largest = 2 * p - 1, symmetry.parities(values), 0.0
-    kernel_shape = values(np.ones((1, 3))).shape[1:]
-    blocks, rows, planes = math.prod(kernel_shape), int(plane_sizes(p).sum()), p * f
+    masks, largest, (low, high) = symmetry.parities(values), 0.0, SINGLE_RANGE
+    blocks = math.prod(values(np.ones((1, 3))).shape[1:])
+    rows, first = int(plane_sizes(p).sum()), p * (2 * p - 1)  # rows of all planes, and of plane 0
     # With reflections, offsets in one octant stand for all.
     side = np.arange(-REACH if masks is None else 0, REACH + 1)
     columns = np.zeros((rows, blocks, 2 * COLUMNS), real)
     cubes = columns.reshape(rows, blocks, 2, COLUMNS)[..., : ALONG**3].reshape(rows, blocks, 2, *[ALONG] * 3)
     for x in side:
         slab = _slab(values, p, int(x), side)
-        if real == "float32":
-            slab[np.abs(slab) < SUBNORMAL] = 0.0
         largest = max(largest, float(np.abs(slab).max()))
+        if real == "float32":
+            if not largest < high:
+                break
+            slab[np.abs(slab) < SUBNORMAL] = 0.0
         for member in range(1 if masks is None else 4 if x == 0 else 8):
             place = [REACH - x if member & 4 else REACH + x]
             place += [slice(REACH, None, -1) if member & bit else slice(REACH + side[0], None) for bit in (2, 1)]
             image = _reflected(slab, member, masks)
-            cubes[:planes, :, :, *place] = image[0, :p].reshape(planes, blocks, 2, len(side), -1)
-            cubes[planes:, :, :, *place] = image[1:].reshape(rows - planes, blocks, 2, len(side), -1)
-    low, high = SINGLE_RANGE
+            cubes[:first, :, :, *place] = image[0, :p].reshape(first, blocks, 2, len(side), -1)
+            cubes[first:, :, :, *place] = image[1:].reshape(rows - first, blocks, 2, len(side), -1)
     return columns if real == "float64" or low < largest < high else np.empty(0, real)
 
 

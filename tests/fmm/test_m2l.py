@@ -219,6 +219,14 @@ def test_places_are_those_of_the_offsets():
     assert (np.abs(table[0, 0, :343][~near]) > 0).all()
 
 
+def test_tables_in_single_precision():
+    for values in (stokes, skew):
+        table = spectra.table(values, 4)
+        np.testing.assert_array_equal(spectra.table(values, 4, "float32"), table.astype(np.float32))
+    for unit in (1e25, 1e-25):  # products with charges would overflow, or be subnormal
+        assert not spectra.table(lambda r, unit=unit: unit * laplace(r), 4, "float32").size
+
+
 def test_a_table_of_other_components_is_refused(rng):
     pairs = m2l.PairList(constant("table", spectra.table(laplace, 4)), *octets(5, rng))
     values = m2l.OctetValues(4, 2, 1, state("e", (5, 2 * 56, 8), float), state("c", (5, 56, 8), float), np.dtype(float))
