@@ -120,8 +120,8 @@ def _reflected(slab: NDArray[np.float64], member: int, masks: symmetry.Masks | N
     opposite = -np.arange(slab.shape[1])  # frequency -k
     image = slab[:, opposite] if ky else slab
     image = image[:, :, opposite] if kx else image
-    odd = np.bitwise_count(member & (np.array(masks[0])[:, None] ^ np.array(masks[1]))).ravel() % 2
-    sign = (1.0 - 2.0 * odd)[:, None] * (1.0, -1.0 if reversed_z else 1.0)
+    sign = symmetry.SIGNS[member, (np.array(masks[0])[:, None] ^ np.array(masks[1])).reshape(-1, 1)]
+    sign = sign * (1.0, -1.0 if reversed_z else 1.0)
     return image * sign[:, :, None, None]
 
 

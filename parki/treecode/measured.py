@@ -10,36 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import all_pairs, proxies
-from parki.engine import Space, Workunit
+from parki.engine import Space
 from parki.pairs import PAIRS, Pair
-from parki.treecode.interactions import RadialFunction
 
 COULOMB = PAIRS["coulomb"]
 SAMPLE = 48  # particles of a cluster
 DIRECTIONS = 16  # directions of one cluster from another
-STEPS = 16  # to which the mantissa of an extent, 0.5 to 1, is rounded
 FEW_PAIRS, SERIAL = 1 << 17, Space("Serial")  # pairs below which the start of threads takes longer than their sum
-
-
-def workunits(pair: Pair, tolerance: float | None) -> list[Workunit]:
-    """Return the kernels that are launched to choose parameters and rules, for compiling ahead."""
-    return [all_pairs.workunit(p, np.dtype(np.float64)) for p in {pair, *(() if tolerance is None else (COULOMB,))}]
-
-
-def rounded(extent: float) -> float:
-    """Return an extent rounded up to 4 bits: most often that of moved points, so nothing is measured anew."""
-    mantissa, exponent = math.frexp(extent)
-    return math.ldexp(math.ceil(mantissa * STEPS) / STEPS, exponent)
-
-
-def field_size(pair: Pair, extent: float, space: Space | None = None) -> RadialFunction:
-    """Return the field of a unit charge as a function of distance, interpolated between measured values."""
-    if extent <= 0:
-        return np.ones_like
-    radii = rounded(extent) * 2.0 ** np.arange(-41.0, 2.0)
-    sizes = np.maximum(fields(pair, tuple(radii), space), 1e-150)
-    sizes = np.maximum(sizes, np.maximum(np.append(sizes[1:], 0), np.append(0, sizes[:-1])))  # zeros say nothing
-    return lambda r: np.exp(np.interp(np.log(np.maximum(r, radii[0])), np.log(radii), np.log(sizes)))
 
 
 @lru_cache(maxsize=64)
@@ -54,18 +31,6 @@ def fields(pair: Pair, radii: tuple[float, ...], space: Space | None) -> NDArray
         dens = np.eye(pair.dens)[:, k : k + 1]
         total += np.square(_sum(pair, targets, np.zeros((3, 1)), dens, space)).sum(axis=0)
     return np.sqrt(total.reshape(len(radii), -1).mean(axis=1))
-
-
-def grows(pair: Pair, extent: float, space: Space | None) -> bool:
-    """Return whether fields grow with distance."""
-    near, far = fields(pair, (rounded(extent), 2 * rounded(extent)), space)
-    return bool(far > near)
-
-
-def weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list[float]:
-    """Return squared fields of clusters of each size at their limit, with random charges of one number density."""
-    sizes = fields(pair, tuple(3 * scale for scale in scales), space).tolist()
-    return [scale**3 * size**2 for scale, size in zip(scales, sizes, strict=True)]
 
 
 def ratio(pair: Pair, theta: float, points: int, scale: float, space: Space | None) -> float:

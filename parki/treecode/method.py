@@ -21,7 +21,7 @@ from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
 from parki.tasks.sizes import TaskSizes
 from parki.timing import PhaseTimes
-from parki.treecode import costs, interactions, measured, params, work
+from parki.treecode import costs, interactions, params, work
 from parki.treecode.interactions import FarPairRule
 from parki.treecode.options import TreecodeOptions
 from parki.treecode.params import Parameters, TreecodeQuestion
@@ -56,7 +56,7 @@ class Treecode(TaskMethod):
         if not problem.empty:
             launches = passes.launches(cluster.workunits(problem.dtype, self.space))
             if problem.extent > 0 and not self.space.checks_accesses:  # the simulator leaves small sums to the host
-                small = measured.workunits(problem.linear, self.options.tolerance)
+                small = params.workunits(problem.linear, self.options.tolerance)
                 launches += [(unit, unit.default_layouts(), None) for unit in small]
             engine.compile_for(launches, self.space)
 
@@ -109,9 +109,7 @@ class Treecode(TaskMethod):
         linear = problem.linear
         hints = short(self.rounding(p.expected), linear.ours)
         kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, hints)
-        field_size = measured.field_size(linear, problem.extent, self._probe())
-        difficulty = self.question(problem, distance).difficulty(p)
-        return kernels, p.rule(field_size, difficulty, costs.grid(kernels))
+        return kernels, self.question(problem, distance).rule(p, costs.grid(kernels))
 
     def place(
         self, problem: FreeProblem, p: Parameters, structure: TreecodeStructure, rhs: int, times: PhaseTimes

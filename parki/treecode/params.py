@@ -10,8 +10,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from parki import proxies
-from parki.engine import Space
+from parki import all_pairs, proxies
+from parki.engine import Space, Workunit
 from parki.pairs import Pair
 from parki.treecode import interactions, measured
 from parki.treecode.interactions import CC, CP, PC, PP, FarPairRule, RadialFunction
@@ -28,7 +28,7 @@ REACH = {"float64": 1e-13, "float32": 1e-6}  # least relative errors that sums r
 MOST_DEGREE = proxies.MOST_POINTS - 1
 SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
 MARGIN = 1  # degrees above that of an average pair at the limit, for pairs with strong fields and small partners
-FIXED_MARGIN = 1  # degrees, the same where all pairs have one degree
+STEPS = 16  # to which the mantissa of an extent, 0.5 to 1, is rounded
 SCALES, BELOW = 40, 8  # sizes of clusters at least, each half the one before; sizes below the distance of points
 SMALLER, TURNS = 2, 4  # scales below that of the largest field at which errors are measured; rounds of measuring
 FAINT_SHARE = 1e-3  # share of the square of the largest field below which smaller clusters are ignored
@@ -131,20 +131,25 @@ class TreecodeQuestion:
     def is_cautious(self) -> bool:
         """Tell whether errors hardly average out: few particles, or far ones with most of the field."""
         has_few = self.fewest < FEW_POINTS
-        return has_few or (self.extent > 0 and measured.grows(self.pair, self.extent, self.space))
+        return has_few or (self.extent > 0 and _grows(self.pair, self.largest, self.space))
+
+    @cached_property
+    def largest(self) -> float:
+        """Return the extent rounded up to 4 bits: most often that of moved points, so nothing is measured anew."""
+        mantissa, exponent = math.frexp(self.extent)
+        return math.ldexp(math.ceil(mantissa * STEPS) / STEPS, exponent)
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
         """Return half sides of clusters, largest first, down to well below the distance of points."""
-        largest = measured.rounded(self.extent)
-        return tuple(largest * 0.5**k for k in range(1, max(SCALES, self.levels + BELOW) + 1))
+        return tuple(self.largest * 0.5**k for k in range(1, max(SCALES, self.levels + BELOW) + 1))
 
     @cached_property
     def levels(self) -> int:
         """Return the number of scales above the distance of points, or above `spacing`."""
         even = math.log2(max(self.fewest, 2)) / 3
         dense = math.log2(self.extent / self.spacing) - 1 if self.spacing else even  # clusters of a few points
-        return max(1, math.ceil(max(even, dense) + math.log2(measured.rounded(self.extent) / self.extent)))
+        return max(1, math.ceil(max(even, dense) + math.log2(self.largest / self.extent)))
 
     def far_levels(self, leaf_size: int) -> float:
         """Return the number of scales of clusters that meet by interpolation, as far as fields of nearer ones count.
@@ -162,7 +167,7 @@ class TreecodeQuestion:
         share = LEAST_ERROR_SHARE if self.is_cautious else ERROR_SHARES[self.method]
         if self.extent <= 0 or not self.pair.smooth:
             return share * tolerance
-        squares = np.cumsum(measured.weights(self.pair, self.scales, self.space))
+        squares = np.cumsum(_weights(self.pair, self.scales, self.space))
         far = np.interp(self.far_levels(leaf_size) - 1, np.arange(len(squares)), squares)
         return share * tolerance * (math.sqrt(squares[self.levels - 1] / far) if far > 0 else 1.0)
 
@@ -174,7 +179,20 @@ class TreecodeQuestion:
             return max(self._points(error, leaf_size)[1]) - 1
         return _measured_degree(self.pair, TOLERANT, self.scales, error, self.space)
 
-    def difficulty(self, p: Parameters) -> RadialFunction:
+    def rule(self, p: Parameters, grid: float) -> FarPairRule:
+        """Return the rule of these parameters, with pairs of proxy grids that cost `grid`."""
+        return p.rule(self._field_size(), self._difficulty(p), grid)
+
+    def _field_size(self) -> RadialFunction:
+        """Return the field of a unit charge as a function of distance, interpolated between measured values."""
+        if self.extent <= 0:
+            return np.ones_like
+        radii = self.largest * 2.0 ** np.arange(-41.0, 2.0)
+        sizes = np.maximum(measured.fields(self.pair, tuple(radii), self.space), 1e-150)
+        sizes = np.maximum(sizes, np.maximum(np.append(sizes[1:], 0), np.append(0, sizes[:-1])))  # zeros say nothing
+        return lambda r: np.exp(np.interp(np.log(np.maximum(r, radii[0])), np.log(radii), np.log(sizes)))
+
+    def _difficulty(self, p: Parameters) -> RadialFunction:
         """Return errors relative to those of 1/r, of fields of clusters at their limit, as a function of half sides.
 
         They are 1 if theta and degree are given.
@@ -213,10 +231,16 @@ def choose(
         far = "float32" if question.dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
     leaf_size = _leaf_size(degree + 1) if leaf_size is None else leaf_size
     if tolerance is not None:
-        degree = min(degree + (MARGIN if question.pair.smooth else FIXED_MARGIN), MOST_DEGREE)
+        degree = min(degree + MARGIN, MOST_DEGREE)
     batch_size = leaf_size if batch_size is None else batch_size
     vary = question.pair.smooth
     return Parameters(question.method, theta, degree, leaf_size, batch_size, tolerance, error, vary, far)
+
+
+def workunits(pair: Pair, tolerance: float | None) -> list[Workunit]:
+    """Return the kernels that are launched to choose parameters and rules, for compiling ahead."""
+    pairs = {pair} if tolerance is None else {pair, measured.COULOMB}
+    return [all_pairs.workunit(p, np.dtype(np.float64)) for p in pairs]
 
 
 def _expected(tolerance: float | None, error: float) -> float:
@@ -228,6 +252,18 @@ def _bound(theta: float, points: int) -> float:
     return interactions.limit(theta) ** -points
 
 
+def _grows(pair: Pair, extent: float, space: Space | None) -> bool:
+    """Return whether fields grow with distance."""
+    near, far = measured.fields(pair, (extent, 2 * extent), space)
+    return bool(far > near)
+
+
+def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list[float]:
+    """Return squared fields of clusters of each size at their limit, with random charges of one number density."""
+    sizes = measured.fields(pair, tuple(3 * scale for scale in scales), space).tolist()
+    return [scale**3 * size**2 for scale, size in zip(scales, sizes, strict=True)]
+
+
 @lru_cache(maxsize=256)
 def _points(
     pair: Pair, scales: tuple[float, ...], levels: int, theta: float, error: float, space: Space | None
@@ -237,7 +273,7 @@ def _points(
     A pair whose field is a small share of the whole may have a larger relative error.  But if a kernel falls off within
     a cluster, interpolation converges as if it did not: with more points its error grows relative to that of 1/r.
     """
-    weights = measured.weights(pair, scales, space)
+    weights = _weights(pair, scales, space)
     steps = [a / b for a, b in itertools.pairwise(weights) if b > 0]
     if steps and max(steps) < min(steps) * (1 + 1e-6):  # a power of r: all sizes are alike
         factor, m = _fixed(pair, theta, error, 1.0, space)
@@ -274,7 +310,7 @@ def _least(theta: float, error: float) -> int:
 
 def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:
     """Return the least degree whose measured error, over all sizes of clusters, is below `error`."""
-    weights = measured.weights(pair, scales, space)
+    weights = _weights(pair, scales, space)
     # Large clusters whose field is faint have the largest errors: the field varies most within them.
     largest, peak = max(weights), weights.index(max(weights))
     terms = [

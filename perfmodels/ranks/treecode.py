@@ -27,12 +27,12 @@ from parki.perfmodels.ranks import planning, shares, sums
 from parki.perfmodels.ranks.sums import RankedSum, Sent
 from parki.perfmodels.ranks.treecode_shares import ListRows, TreecodeShares, by_points, share
 from parki.proxies import ProxyKernels
-from parki.treecode import costs, interactions, measured, work
-from parki.treecode.method import Treecode
+from parki.treecode import costs, interactions, work
+from parki.treecode.method import Treecode, traverse
 from parki.treecode.options import TreecodeOptions
 from parki.treecode.params import Parameters
 from parki.treecode.structure import TreecodeStructure
-from parki.trees import cluster, dual, lists
+from parki.trees import cluster
 from parki.trees.bysource import ListsBySource
 from parki.trees.cluster import ClusterTree
 from parki.trees.points import Sorted
@@ -186,14 +186,10 @@ def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Paramet
     p = method.choose(problem)
     tree = _standing(cluster.build(problem.sources, max(1, p.leaf_size // thinning), ALONE), thinning)
     nodes, linear = tree.nodes, problem.linear
-    far = {"separation": problem.kernel.separation(), "cubes": p.tolerance is not None}
-    traverse = dual.traverse if case.method == "dual" else lists.traverse
-    pairs = traverse(nodes, nodes, p.theta, **far)
+    pairs = traverse(nodes, nodes, p, problem.kernel.separation())
     kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, short(p.expected, linear.ours))
     grid = costs.grid(kernels)
-    difficulty = method.question(problem, 0.0).difficulty(p)
-    rule = p.rule(measured.field_size(linear, problem.extent), difficulty, grid)
-    pairs = pairs.swapped() if case.method == "cp" else pairs
+    rule = method.question(problem, 0.0).rule(p, grid)
     interaction_lists = interactions.build(ListsBySource.of(nodes, nodes, pairs), rule).only
     tiny = all_pairs.coincident(problem.dtype) if problem.kernel.singular else 0.0
     return TreecodeStructure(kernels, tree, tree, interaction_lists, tiny, True), p, grid

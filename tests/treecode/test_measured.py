@@ -7,17 +7,12 @@ import parki
 from parki import samples
 from parki.direct import direct_sum
 from parki.treecode import measured, params
+from tests.hard_points import lattice
 from tests.methods.sums import TREECODES, relative
 from tests.treecode import sums
 
 THETA = 0.8
-STEEP = {"laplace_grad": (1, False), "rotlet": (3, False), "laplace_dipole": (3, False), "stokes_dl": (3, True)}
-
-
-def lattice(side):
-    """Return a cubic lattice in the cube [-1, 1]³: no points are closer than the others."""
-    x = (np.arange(side) + 0.5) / side * 2 - 1
-    return np.stack(np.meshgrid(x, x, x, indexing="ij")).reshape(3, -1)
+STEEP = ("laplace_grad", "rotlet", "laplace_dipole", "stokes_dl")
 
 
 def interpolated(kernel, points):
@@ -60,7 +55,8 @@ def test_directions_are_even():
 def test_moved_points_measure_nothing_anew(kernel, gradient):
     options = {"tolerance": 1e-4, "gradient": gradient, "leaf_size": 30}
     options |= {"kappa": 2.0} if kernel == "yukawa" else {}
-    parki.treecode.plan(kernel, samples.uniform(1500, 1), samples.uniform(1500, 1), **options)
+    x = samples.uniform(1500, 1)
+    parki.treecode.plan(kernel, x, x, **options)
     before = [f.cache_info().misses for f in (measured.error, measured.fields)]
     for seed in (2, 3, 4):
         x = 0.97 * samples.uniform(1500, seed)
@@ -73,11 +69,10 @@ def test_moved_points_measure_nothing_anew(kernel, gradient):
 @pytest.mark.parametrize("kernel", STEEP)
 def test_steep_fields_meet_tolerances(kernel):
     """Points on a lattice have no close partners, and a few charges leave most targets with far sources only."""
-    x, tolerance = lattice(22), 1e-4
-    components, has_normals = STEEP[kernel]
+    x, tolerance, pair = lattice(22**3, 1), 1e-4, parki.pairs.PAIRS[kernel]
     rng = np.random.default_rng(1)
-    q = rng.uniform(-1, 1, (components, x.shape[1]))
-    normals = rng.standard_normal(x.shape) if has_normals else None
+    q = rng.uniform(-1, 1, (pair.dens, x.shape[1]))
+    normals = rng.standard_normal(x.shape) if pair.normals else None
     for method in TREECODES:
         plan = parki.treecode.plan(kernel, x, x, method=method, tolerance=tolerance, leaf_size=40)
         assert plan.parameters.error > 1.5 * params.ERROR_SHARES[method] * tolerance
