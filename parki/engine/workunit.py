@@ -4,16 +4,16 @@ import ctypes
 import os
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from parki.engine import config, settled
-from parki.engine.compile import loading, objects
+from parki.engine.compile import loading, objects, translations
 from parki.engine.compile.compiler import target, toolchains
 from parki.engine.errors import BuildError
 from parki.engine.lower import gpu, host
@@ -51,6 +51,7 @@ HINTS = {
 }
 JAM = {f"jam_{turns}": turns for turns in range(2, 9)}  # turns of loops at once, by hint
 RESIDENT = "resident_512"
+T = TypeVar("T")
 PLAIN = (str, int, float, np.dtype)  # types of slots that are compared by their values
 LANES = {f"lanes_{1 << power}": 1 << power for power in range(6)}  # lanes of a GPU's rows, by hint
 
@@ -133,14 +134,20 @@ class Workunit:
 
     def __init__(self, l0: L0, hints: tuple[str, ...] = ()) -> None:
         self.l0, self.hints = l0, hints
-        self.ir: ir.KernelTree = parse(l0.text, l0.linemap, l0.filename)
-        check(self.ir)
+        self._identity = l0.text, repr(l0.linemap)
+        self.ir: ir.KernelTree = self._kept(self._checked, "tree")
         self.objects: dict[tuple, Any] = {}  # compiled objects, by the properties that each was compiled for
         self._gpu: dict[tuple, Lowered] = {}
 
     def __repr__(self) -> str:
         slots = ", ".join(f"{k}={v}" for k, v in self.l0.slots)
         return f"<workunit {self.l0.name}({slots})>"
+
+    def _checked(self) -> ir.KernelTree:
+        """Return the tree of the text, checked."""
+        tree = parse(self.l0.text, self.l0.linemap, self.l0.filename)
+        check(tree)
+        return tree
 
     @property
     def label(self) -> str:
@@ -166,17 +173,26 @@ class Workunit:
     @cached_property
     def _jammed(self) -> ir.KernelTree:
         """Return the tree with loops of several turns at once, as the hints ask for."""
-        return jam(self.ir, max((JAM[hint] for hint in self.hints if hint in JAM), default=1))
+        return jam(self.ir, self._turns)
+
+    @property
+    def _turns(self) -> int:
+        """Return the turns of loops at once that the hints ask for."""
+        return max((JAM[hint] for hint in self.hints if hint in JAM), default=1)
+
+    def _kept(self, make: Callable[[], T], *purpose: str) -> T:
+        """Return the result of `make`, which depends on the text and the turns of loops, from the cache if there."""
+        return translations.kept(make, *purpose, str(self._turns), *self._identity)
 
     @cached_property
     def small(self) -> dict[str, int]:
         """Return the elements that the workunit reads of each view that a GPU can take by value."""
-        return small_views(self.ir)
+        return self._kept(lambda: small_views(self.ir), "small")
 
     @cached_property
     def neighbours(self) -> frozenset[str]:
         """Return the views that a GPU reads two elements at once, where rows begin at even elements of memory."""
-        return neighbour_views(self._jammed)
+        return self._kept(lambda: neighbour_views(self._jammed), "neighbours")
 
     def default_layouts(self) -> dict[str, str]:
         """Return C-ordered layouts of all views.
@@ -190,7 +206,9 @@ class Workunit:
 
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[objects.Unit, Lowered]:
         """Return the unit to compile for these layouts; ``PARKI_DEBUG=source`` shows its text and its kernel's."""
-        lowered = host.lower(self.ir if checked else self._jammed, layouts, checked)
+        lowered = self._kept(
+            lambda: host.lower(self.ir if checked else self._jammed, layouts, checked), f"host {checked}", repr(layouts)
+        )
         unit = objects.Unit(
             name=f"{self.l0.name}_{self.l0.hash}",
             label=self.label,
@@ -208,7 +226,7 @@ class Workunit:
         """Return the GPU text for these layouts; ``PARKI_DEBUG=source`` shows this text and its kernel's."""
         key = tuple(layouts.values())
         if key not in self._gpu:
-            self._gpu[key] = gpu.lower(self._jammed, layouts, self.small)
+            self._gpu[key] = self._kept(lambda: gpu.lower(self._jammed, layouts, self.small), "gpu", repr(layouts))
             if _debugging("source"):
                 self._show(self._gpu[key])
         return self._gpu[key]

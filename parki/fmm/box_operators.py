@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine import cache, trust
+from parki.engine import cache
 from parki.fmm import memory, representations, surfaces, symmetry
 from parki.fmm.class_matrices import ClassMatrices
 from parki.fmm.representations import Representation
@@ -26,7 +26,6 @@ from parki.pairs import Pair
 
 Floats = NDArray[np.float64]
 VERSION = 1  # version of the files on disk
-DIGEST = 64  # bytes of the digest at the start of a file
 CUT = 1e-3  # singular values left out, relative to the largest, for a tolerance of 1
 LEAST_CUT = 1e-15  # singular values left out, relative to the largest, for any tolerance
 HALF = 0.5  # half side of a child, in half sides of its parent
@@ -135,13 +134,10 @@ def _kept(key: _Key) -> Operators:
 
 def _read(path: Path) -> list[ClassMatrices] | None:
     """Return the operators in a file; None if the file is missing or damaged."""
-    try:
-        content = trust.read(path)
-    except OSError:
+    content = cache.read_sealed(path)
+    if content is None:
         return None
-    if hashlib.blake2b(content[DIGEST:]).digest() != content[:DIGEST]:
-        return None
-    with np.load(io.BytesIO(content[DIGEST:]), allow_pickle=False) as file:
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return [ClassMatrices(file[f"{name}_table"], file[f"{name}_part"]) for name in NAMES]
 
 
@@ -150,10 +146,7 @@ def _write(path: Path, matrices: list[ClassMatrices]) -> None:
     content = io.BytesIO()
     parts = zip(NAMES, matrices, strict=True)
     np.savez(content, **{f"{name}_{part}": getattr(b, part) for name, b in parts for part in ("table", "part")})
-    try:
-        cache.write(path, hashlib.blake2b(content.getvalue()).digest() + content.getvalue())
-    except OSError as error:
-        cache.log.info("operators were not kept in %s: %s", path, error)
+    cache.write_sealed(path, content.getvalue())
 
 
 # Making ---------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inri
 """
 
 import numpy as np
-from scipy.sparse import block_diag, coo_array, eye_array, hstack
 
 from parki.tasks.durations import Durations
 from parki.tasks.graph import Floats, Graph
@@ -51,6 +50,7 @@ def area_bound(durations: Durations, node: Node) -> float:
 def area_bound_by_program(durations: Durations, node: Node) -> float:
     """Return the area bound in seconds, as the solution of the linear program."""
     from scipy.optimize import linprog  # takes a fifth of a second, and most sums need no bound
+    from scipy.sparse import block_diag, coo_array, eye_array, hstack
 
     classes = [(node.cores, durations.core), (node.devices, durations.device)]
     classes = [(count, seconds) for count, seconds in classes if count]

@@ -30,7 +30,9 @@ from parki.engine.compile import locks, trust, writing
 
 FORMAT = "v1"
 OBJECT, META = "kernel.so", "meta.json"
-PROBES, TABLES = "probes", "tables"  # folders: answers of compilers, operators of fast multipole methods
+# folders: answers of compilers, operators of fast multipole methods, translated kernels
+PROBES, TABLES, TRANSLATIONS = "probes", "tables", "translations"
+DIGEST = 64  # bytes of the digest at the start of a sealed file
 STALE_WORK = 60 * 60.0  # seconds after which a working folder counts as abandoned
 
 log = logging.getLogger(config.LOGGER)
@@ -106,6 +108,23 @@ def write(path: Path, content: str | bytes) -> None:
     with writing.replacing(path) as work:
         work.write_bytes(content.encode() if isinstance(content, str) else content)
         trust.close(work)
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file of the cache with a digest of its content; where nothing can be written, log that."""
+    try:
+        write(path, hashlib.blake2b(content).digest() + content)
+    except OSError as error:
+        log.info("%s was not kept: %s", path, error)
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """Return the content of a file that `write_sealed` wrote, None if it is missing, damaged or not to be trusted."""
+    try:
+        content = trust.read(path)
+    except OSError:
+        return None
+    return content[DIGEST:] if hashlib.blake2b(content[DIGEST:]).digest() == content[:DIGEST] else None
 
 
 def _temporary() -> Path:
@@ -195,9 +214,12 @@ def discard_damaged(key: str, name: str = OBJECT) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder; the rename comes first, so that no process sees half a folder."""
+    """Remove a file or a folder; the rename comes first, so that no process sees half a folder."""
     trash = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with contextlib.suppress(OSError):
+        if not path.is_dir():
+            path.unlink()
+            return
         os.rename(path, trash)
         shutil.rmtree(trash, ignore_errors=True)
 
@@ -302,12 +324,13 @@ def size() -> int:
 def prune(max_age_days: float | None = None, max_bytes: int | None = None) -> list[Entry]:
     """Remove kernels not used for `max_age_days`, then the least recently used until at most `max_bytes` are left.
 
-    Logs of failed builds and abandoned working folders go by age too.  Returns the entries removed.
+    Logs of failed builds, translations and abandoned working folders go by age too.  Returns the entries removed.
     """
     time_now, remaining, removed = time.time(), entries(), []
     if max_age_days is not None:
         removed = [entry for entry in remaining if time_now - entry.time > max_age_days * 86400.0]
-        for path in (path for root in _roots() for path in root.glob(f"{FORMAT}/failed/*")):
+        names = ("failed", TRANSLATIONS)
+        for path in (path for root in _roots() for name in names for path in root.glob(f"{FORMAT}/{name}/*")):
             with contextlib.suppress(OSError):
                 if time_now - path.stat().st_mtime > max_age_days * 86400.0:
                     _remove(path)
@@ -325,9 +348,9 @@ def prune(max_age_days: float | None = None, max_bytes: int | None = None) -> li
 
 
 def clear() -> list[Entry]:
-    """Remove all kernels, logs of failed builds, tables and stored answers of compilers, but no build in progress."""
+    """Remove kernels, translations, tables, logs of failed builds and answers of compilers; no build in progress."""
     removed = prune(max_age_days=-1.0)
     for root in _roots():
-        for name in (PROBES, TABLES):
+        for name in (PROBES, TABLES, TRANSLATIONS):
             shutil.rmtree(root / FORMAT / name, ignore_errors=True)
     return removed

@@ -93,7 +93,7 @@ class Program:
     def __init__(self, place: KernelLocation, workunit: str, slots: dict[str, Asked]) -> None:
         self.main = read(place)
         self.sources: dict[str, Source] = {}
-        self.places: dict[KernelLocation, tuple] = {}
+        self.places: dict[KernelLocation, Source] = {}
         self._links: dict[tuple[str, str], tuple[Source, str]] = {}
         self._slots, self._used = slots, set()
         self._values: dict[tuple[str, str], Constant] = {}
@@ -111,7 +111,7 @@ class Program:
         if source.key in self.sources:
             return
         self.sources[source.key] = source
-        self.places[place] = source.stamp
+        self.places[place] = source
         path = (*path, source.key)
         targets, places = self._replacements(source)
         for item in source.imports.values():
@@ -136,7 +136,7 @@ class Program:
                 continue
             old = package_place(item.module)
             original = read(old, loc(item.node))
-            self.places[old] = original.stamp
+            self.places[old] = original
             if item.name not in original.functions:
                 continue
             self._used.add(item.local)

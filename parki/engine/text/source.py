@@ -162,6 +162,24 @@ def read(place: KernelLocation, origin: Loc | None = None) -> Source:
     return source
 
 
+_digests: dict[tuple[str, str], tuple[tuple, str]] = {}
+
+
+def digest(place: KernelLocation) -> str:
+    """Return a digest of the text at `place`, kept until the file changes; empty if no text can be read."""
+    stamp, key = place.stamp(), (place.key, place.display)
+    if key not in _digests or _digests[key][0] != stamp:
+        try:
+            _digests[key] = stamp, _digest(_text(place.path))
+        except (OSError, UnicodeDecodeError):
+            return ""
+    return _digests[key][1]
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
 def _text(path: Traversable | Path | FunctionText) -> str:
     if isinstance(path, FunctionText):
         return path.text()
@@ -195,8 +213,7 @@ def _parse(place: KernelLocation, stamp: tuple, text: str) -> Source:
     for node in ast.walk(tree):
         if not title and isinstance(node, ast.expr | ast.stmt | ast.arg):
             node.origin = place.display  # type: ignore[union-attr]
-    digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-    source = Source(place.key, place.display, stamp, text, digest, title=title)
+    source = Source(place.key, place.display, stamp, text, _digest(text), title=title)
     for position, node in enumerate(tree.body):
         match node:
             case ast.Expr(value=ast.Constant(value=str())) if position == 0:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from parki.engine import forks
+from parki.engine.compile import translations
 from parki.engine.errors import KernelError, Loc
 from parki.engine.text import functions
 from parki.engine.text.constants import Constant
@@ -20,8 +21,8 @@ from parki.engine.text.l0text import TracedText
 from parki.engine.text.literals import hoisted
 from parki.engine.text.rewrite import Rewriter
 from parki.engine.text.routines import WORKUNIT, Routine, Routines, callee
-from parki.engine.text.slots import Asked, Program, normal, printable
-from parki.engine.text.source import KernelLocation, locate
+from parki.engine.text.slots import Asked, FileRef, Program, normal, printable
+from parki.engine.text.source import KernelLocation, digest, is_path, locate
 from parki.engine.text.syntax import Names, bound_names, expressions, statements, table_of
 from parki.engine.text.unroll import scalars_only
 
@@ -83,20 +84,35 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
     place = locate(source)
     requests = _normal(place, slots)
     shown = tuple((name, printable(value)) for name, value in requests.items())
-    # repr, as 1, 1.0 and True are different slots; the working directory, as relative paths depend on it.
-    key = place.key, place.display, workunit, repr(requests), os.getcwd()
+    # repr, as 1, 1.0 and True are different slots; relative paths depend on the working directory.
+    names_files = any(isinstance(v, FileRef) or (isinstance(v, str) and is_path(v)) for v in requests.values())
+    key = place.key, place.display, workunit, repr(requests), os.getcwd() if names_files else ""
     with _lock:
         entry = _cache.get(key)
     if entry is not None and all(p.stamp() == stamp for p, stamp in entry[0].items()):
         return entry[1]
-    program = Program(place, workunit, requests)
-    result = _specialise(program, workunit, shown)
+    entry = _recalled(key)
+    if entry is None:
+        program = Program(place, workunit, requests)
+        result = _specialise(program, workunit, shown)
+        translations.keep(({p: s.hash for p, s in program.places.items()}, result), *key)
+        entry = {p: s.stamp for p, s in program.places.items()}, result
     with _lock:
-        _cache[key] = program.places, result
+        _cache[key] = entry
         _cache.move_to_end(key)
         if len(_cache) > CACHE_SIZE:
             _cache.popitem(last=False)
-    return result
+    return entry[1]
+
+
+def _recalled(key: tuple[str, ...]) -> tuple[dict[KernelLocation, tuple], L0] | None:
+    """Return the stamps of the files and the result that another process kept, None if one of the files changed."""
+    record = translations.recall(*key)
+    if record is None:
+        return None
+    digests, result = record
+    stamps = {p: p.stamp() for p in digests}  # before the files are read: a later change is then seen
+    return (stamps, result) if all(digest(p) == old for p, old in digests.items()) else None
 
 
 def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **slots: object) -> tuple[Constant, ...]:
@@ -178,12 +194,12 @@ def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], .
     if "math" in names_used:
         text.add("import math")
     lines, origins = text.lines + body.lines, text.origins + body.origins
-    digest = hashlib.blake2b("".join(f"{line}\n" for line in lines[1:]).encode(), digest_size=8).hexdigest()
+    name = hashlib.blake2b("".join(f"{line}\n" for line in lines[1:]).encode(), digest_size=8).hexdigest()
     return L0(
         name=workunit,
         text="".join(f"{line}\n" for line in lines),
-        hash=digest,
-        filename=f"{workunit}_{digest}.py",
+        hash=name,
+        filename=f"{workunit}_{name}.py",
         linemap=tuple(origins),
         slots=shown,
         sources=tuple(dict.fromkeys(s.display for s in program.sources.values())),

@@ -13,18 +13,23 @@ window cuts it smoothly, beyond all pairs, and the transform is a quadrature.  I
 because the window is the integral of a prolate of this bandwidth, and falls where the kernel is smooth.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline, make_interp_spline
 from scipy.special import j0, roots_legendre
 
 from parki.ewald.split import far_parts
 from parki.ewald.split.far_parts import D, E, FarPart
 from parki.ewald.split.profiles import Prolate, Split
+
+if TYPE_CHECKING:
+    from scipy.interpolate import BSpline
 
 Values = NDArray[np.float64]
 
@@ -98,6 +103,8 @@ class SoftenedField:
     @cached_property
     def _table(self) -> BSpline:
         """Return the transform as a function of wave numbers up to kmax."""
+        from scipy.interpolate import make_interp_spline  # takes a fifth of a second, and most sums are not softened
+
         step = 2 * np.pi / ((self.radius + self.rc) * PER_WAVE)
         k = step * np.arange(-END, self.split.kmax / step + END)
         return make_interp_spline(k, self._transform(k), DEGREE)
