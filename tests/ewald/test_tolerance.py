@@ -241,6 +241,19 @@ def test_gradients_of_one_sign(kernel, periodicity, rng):
     assert relative_rms(u, exact) <= tolerance
 
 
+@pytest.mark.parametrize(
+    ("kernel", "periodicity", "share"),
+    [("laplace_grad", 0, 1.0), ("stokes_grad", 0, 1.0), ("laplace_grad", 1, 0.5), ("stokes_grad", 3, 0.5)],
+)
+def test_gradients_of_few_sources_of_one_sign(kernel, periodicity, share, rng):
+    """With few sources the cutoff is long, and the few modes of the body that they fill are most of the far field."""
+    x, q = rng.random((3, 1000)), np.ones((KERNELS[kernel].dens, 1000))
+    x[2] *= share
+    box, q = (1.0, 1.0, 1.0), q[0] if len(q) == 1 else q
+    u = parki.ewald.plan(kernel, x, x, box=box, periodicity=periodicity, tolerance=1e-9)(q)[:, :20]
+    assert relative_rms(u, sums.periodic(kernel, x[:, :20], x, np.atleast_2d(q), None, box, periodicity)) <= 1e-9
+
+
 def test_draws_cover_what_is_asked():
     draws = [quick(seed) for seed in range(40)]
     assert {d.points for d in draws} == set(POINTS)

@@ -245,9 +245,15 @@ def _windows(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the widths worth trying and the least σ of each."""
     layers = size.kernel.layers
-    units = tuple(tuple(_round_up(u * size.turned(x, c / rc) / level) for u in size.units(x, rc)) for x in layers)
+    units = tuple(tuple(_round_up(u / level) for u in _units(size, x, c, rc)) for x in layers)
     layers = tuple(size.at(layer, rc) for layer in layers)
     return _window_table(layers, split, float(c), float(xi), _least_mode(size, c, rc), units)
+
+
+def _units(size: Size, layer: Layer, c: float, rc: float) -> tuple[float, float]:
+    """Return the units of both estimates of `window.alias` over U."""
+    spread, coincidence = (float(size.turned(layer, c / rc) * unit) for unit in size.units(layer, rc))
+    return spread * size.alike(layer, c / rc), coincidence
 
 
 def _least_mode(size: Size, c: float, rc: float) -> float:
@@ -289,7 +295,7 @@ def _shape(
     worst = 0.0
     for layer in size.kernel.layers:
         parts = window.alias(size.at(layer, rc), split, c, xi, low, P, beta, np.array(sigma)[:, None])
-        spread, coincidence = (size.turned(layer, c / rc) * unit for unit in size.units(layer, rc))
+        spread, coincidence = _units(size, layer, c, rc)
         total = np.hypot(spread * parts[0], coincidence * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
     best = int(np.argmin(worst))

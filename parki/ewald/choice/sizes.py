@@ -42,6 +42,7 @@ NARROW = 0.15  # width of blobs over their distance, below which their own field
 BALL = 0.62  # radius of a ball of volume 1
 MOST_DECAY = 30.0  # range of an integrand that falls as exp(−2t)
 ALL_MODES = 45 * math.pi**2 / 512  # ∫ t⁴ K₁(t)² dt
+ALIKE = 30.0  # squared modes of a body that points of one sign fill, over their estimate beside random ones
 LEAST_TURNED = 1e-3  # least factor of a layer whose size is that of spheres by themselves
 _LEAST_SHARE = 0.05  # least pairs beyond rc over those of a periodic box, because points may be at the box's ends
 
@@ -204,6 +205,21 @@ class Size:
         distance = self.length / (max(self.n, 1) ** (1 / 3) if self.same else 1.0)
         spin = (distance / self.kernel.parameter()) ** 6 / 2.1 if self.same else 0.0
         return np.maximum(LEAST_TURNED, wave * distance / math.sqrt(1.0 + spin))
+
+    def alike(self, layer: Layer, wave: float) -> float:
+        """Return the factor of a window's errors near the wave number kmax if strengths have one sign.
+
+        Points that fill a box with free directions, or a part of a periodic one, have besides their random modes those
+        of the body that they fill: along its axes 2N/kL, in a width of 2π/L across.  Potentials are then larger, too;
+        gradients are not.
+        """
+        crowd = max((1.0, *self.domain.crowding[:1]))
+        if self.kernel.gather == "values" or not layer.steep or (self.domain.periodicity == 3 and crowd == 1.0):
+            return 1.0
+        sides = wave * np.array(self.domain.box)
+        across = np.minimum(1.0, 2 * np.pi / sides)
+        share = sum((2 / sides[i]) ** 2 * float(np.prod(np.delete(across, i))) for i in range(3))
+        return math.sqrt(1.0 + ALIKE * self.n * share * crowd ** (4 / 3))
 
     def truncation(self, layer: Layer, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
         """Return the unit of `Layer.truncation` for the pairs beyond rc.
