@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from parki.engine import config, settled
-from parki.engine.compile import loading, objects, translations
+from parki.engine.compile import jobs, loading, objects, translations
 from parki.engine.compile.compiler import target, toolchains
 from parki.engine.errors import BuildError
 from parki.engine.lower import gpu, host
@@ -134,7 +134,7 @@ class Workunit:
 
     def __init__(self, l0: L0, hints: tuple[str, ...] = ()) -> None:
         self.l0, self.hints = l0, hints
-        self._identity = l0.text, repr(l0.linemap)
+        self._identity = jobs.digest((l0.text, repr(l0.linemap)))
         self.ir: ir.KernelTree = self._kept(self._checked, "tree")
         self.objects: dict[tuple, Any] = {}  # compiled objects, by the properties that each was compiled for
         self._gpu: dict[tuple, Lowered] = {}
@@ -182,7 +182,7 @@ class Workunit:
 
     def _kept(self, make: Callable[[], T], *purpose: str) -> T:
         """Return the result of `make`, which depends on the text and the turns of loops, from the cache if there."""
-        return translations.kept(make, *purpose, str(self._turns), *self._identity)
+        return translations.kept(make, *purpose, str(self._turns), self._identity)
 
     @cached_property
     def small(self) -> dict[str, int]:

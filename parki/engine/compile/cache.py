@@ -2,8 +2,9 @@
 
 An entry is a folder ``<cache>/v1/<first two hex digits>/<key>/`` with ``kernel.cpp``, ``kernel.so``, ``l0.py``,
 ``log.txt`` and ``meta.json``; for GPUs ``kernel.cu`` and ``kernel.cubin``, or ``kernel.hip`` and ``kernel.hsaco``.  An
-entry appears by one rename of a finished folder, so it is whole or absent, even if processes race or die.  A folder
-that others may write to is not used (`parki.engine.compile.trust`): objects get executed.
+entry appears by one rename of a finished folder, so it is whole or absent, even if processes race or die.  Sealed
+files, of operators and translations, begin with a digest of their content.  A folder that others may write to is not
+used (`parki.engine.compile.trust`): objects get executed.
 """
 
 import contextlib

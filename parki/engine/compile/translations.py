@@ -7,18 +7,15 @@ pickled objects of the engine: like compiled objects they are only read where no
 
 import functools
 import hashlib
-import logging
 import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from parki.engine import config
 from parki.engine.compile import cache, jobs
 
 T = TypeVar("T")
-log = logging.getLogger(config.LOGGER)
 
 
 @functools.cache
@@ -50,7 +47,7 @@ def keep(translation: Any, *identity: str) -> None:
     try:
         cache.write_sealed(_place(identity), pickle.dumps(translation))
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:  # as for a file in an archive
-        log.debug("a translation is not kept: %s", error)
+        cache.log.debug("a translation is not kept: %s", error)
 
 
 def kept(make: Callable[[], T], *identity: str) -> T:

@@ -6,7 +6,6 @@ L0 files into its cache folder, by content, so a build is never that of another 
 
 import ast
 import contextlib
-import hashlib
 import importlib
 import importlib.util
 import io
@@ -25,6 +24,7 @@ from parki.engine.compile import cache, trust
 from parki.engine.errors import KernelError, LaunchError, Loc
 from parki.engine.run import devices, spaces
 from parki.engine.run.policy import RangePolicy, TeamPolicy
+from parki.engine.text.source import digest
 from parki.engine.text.syntax import parsed
 from parki.engine.tree import ir
 from parki.engine.workunit import Workunit
@@ -101,8 +101,8 @@ def L0_file(workunit: Workunit, device: bool = False) -> Path:
     """
     text, filename = rewritten(workunit.l0.text, device), workunit.l0.filename
     if text != workunit.l0.text:
-        digest = hashlib.blake2b(text.partition("\n")[2].encode(), digest_size=8).hexdigest()
-        filename = f"{workunit.l0.name}_{digest}.py"
+        number = digest(text.partition("\n")[2])
+        filename = f"{workunit.l0.name}_{number}.py"
     path = cache.folder() / cache.FORMAT / FOLDER / filename
     data = text.encode()
     with contextlib.suppress(OSError):

@@ -165,18 +165,19 @@ def read(place: KernelLocation, origin: Loc | None = None) -> Source:
 _digests: dict[tuple[str, str], tuple[tuple, str]] = {}
 
 
-def digest(place: KernelLocation) -> str:
-    """Return a digest of the text at `place`, kept until the file changes; empty if no text can be read."""
+def digest_at(place: KernelLocation) -> str:
+    """Return the digest of the text at `place`, kept until the file changes; empty if no text can be read."""
     stamp, key = place.stamp(), (place.key, place.display)
     if key not in _digests or _digests[key][0] != stamp:
         try:
-            _digests[key] = stamp, _digest(_text(place.path))
+            _digests[key] = stamp, digest(_text(place.path))
         except (OSError, UnicodeDecodeError):
             return ""
     return _digests[key][1]
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return 16 hexadecimal digits over a text."""
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -213,7 +214,7 @@ def _parse(place: KernelLocation, stamp: tuple, text: str) -> Source:
     for node in ast.walk(tree):
         if not title and isinstance(node, ast.expr | ast.stmt | ast.arg):
             node.origin = place.display  # type: ignore[union-attr]
-    source = Source(place.key, place.display, stamp, text, _digest(text), title=title)
+    source = Source(place.key, place.display, stamp, text, digest(text), title=title)
     for position, node in enumerate(tree.body):
         match node:
             case ast.Expr(value=ast.Constant(value=str())) if position == 0:

@@ -5,7 +5,6 @@ subset if the input is.  Only properties that specialising relies on are checked
 """
 
 import ast
-import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -22,7 +21,7 @@ from parki.engine.text.literals import hoisted
 from parki.engine.text.rewrite import Rewriter
 from parki.engine.text.routines import WORKUNIT, Routine, Routines, callee
 from parki.engine.text.slots import Asked, FileRef, Program, normal, printable
-from parki.engine.text.source import KernelLocation, digest, is_path, locate
+from parki.engine.text.source import KernelLocation, digest, digest_at, is_path, locate
 from parki.engine.text.syntax import Names, bound_names, expressions, statements, table_of
 from parki.engine.text.unroll import scalars_only
 
@@ -112,7 +111,7 @@ def _recalled(key: tuple[str, ...]) -> tuple[dict[KernelLocation, tuple], L0] | 
         return None
     digests, result = record
     stamps = {p: p.stamp() for p in digests}  # before the files are read: a later change is then seen
-    return (stamps, result) if all(digest(p) == old for p, old in digests.items()) else None
+    return (stamps, result) if all(digest_at(p) == old for p, old in digests.items()) else None
 
 
 def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **slots: object) -> tuple[Constant, ...]:
@@ -194,12 +193,12 @@ def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], .
     if "math" in names_used:
         text.add("import math")
     lines, origins = text.lines + body.lines, text.origins + body.origins
-    name = hashlib.blake2b("".join(f"{line}\n" for line in lines[1:]).encode(), digest_size=8).hexdigest()
+    number = digest("".join(f"{line}\n" for line in lines[1:]))
     return L0(
         name=workunit,
         text="".join(f"{line}\n" for line in lines),
-        hash=name,
-        filename=f"{workunit}_{name}.py",
+        hash=number,
+        filename=f"{workunit}_{number}.py",
         linemap=tuple(origins),
         slots=shown,
         sources=tuple(dict.fromkeys(s.display for s in program.sources.values())),

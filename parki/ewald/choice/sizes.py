@@ -218,7 +218,7 @@ class Size:
             return 1.0
         sides = wave * np.array(self.domain.box)
         across = np.minimum(1.0, 2 * np.pi / sides)
-        share = sum((2 / sides[i]) ** 2 * float(np.prod(np.delete(across, i))) for i in range(3))
+        share = float(np.prod(across) * np.sum((2 / sides) ** 2 / across))
         return math.sqrt(1.0 + ALIKE * self.n * share * crowd ** (4 / 3))
 
     def truncation(self, layer: Layer, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
