@@ -254,6 +254,16 @@ def test_gradients_of_few_sources_of_one_sign(kernel, periodicity, share, rng):
     assert relative_rms(u, sums.periodic(kernel, x[:, :20], x, np.atleast_2d(q), None, box, periodicity)) <= 1e-9
 
 
+@pytest.mark.parametrize("periodicity", [2, 3])
+def test_neutral_charges_in_a_long_box(periodicity):
+    """Along the long side one or two modes are most of the potential, and here they happen to be small."""
+    rng, box = np.random.default_rng(17), (1.0, 1.0, 8.0)
+    x, q = np.array(box)[:, None] * rng.random((3, 600)), rng.standard_normal(600)
+    q -= q.mean()
+    u = parki.ewald.plan("laplace", x, x, box=box, periodicity=periodicity, tolerance=1e-5)(q)[:200]
+    assert relative_rms(u, sums.periodic("laplace", x[:, :200], x, q[None], None, box, periodicity)) <= 1e-5
+
+
 def test_draws_cover_what_is_asked():
     draws = [quick(seed) for seed in range(40)]
     assert {d.points for d in draws} == set(POINTS)
