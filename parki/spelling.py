@@ -1,4 +1,4 @@
-"""Advice on unknown names: the known name with almost the same spelling."""
+"""Advice on unknown names: the known name with almost the same spelling, or one that has the name as a word."""
 
 import difflib
 from collections.abc import Iterable
@@ -8,7 +8,9 @@ ALIKE = 0.7  # least share of letters in the same order; theta and threads share
 
 def meant(name: str, names: Iterable[str]) -> str | None:
     """Return the known name that is spelled most like `name`, None if there is none like it."""
-    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=ALIKE)), None)
+    known = list(names)
+    longer = (word for word in known if name in word.split("_"))
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=ALIKE)), None) or next(longer, None)
 
 
 def advice(name: str, names: Iterable[str]) -> str:

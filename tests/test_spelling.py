@@ -13,6 +13,8 @@ BOX = {"box": (1, 1, 1)}
 
 def test_advice():
     assert spelling.meant("tolerence", ("theta", "tolerance")) == "tolerance"
+    assert spelling.meant("space", ("spaces", "execution_space", "p2p")) == "spaces"
+    assert spelling.meant("space", ("theta", "execution_space", "p2p")) == "execution_space"
     assert spelling.meant("mu", ("theta", "tolerance")) is None
     assert spelling.advice("tolerence", ("theta", "tolerance")) == "Did you mean 'tolerance'?"
     assert spelling.advice("mu", ()) == ""
@@ -25,6 +27,7 @@ CALLS = [
     (lambda: parki.fmm.kifmm(X, X, Q, "yukawa", kapa=1.0), "kapa was given, but yukawa .* mean 'kappa'"),
     (lambda: parki.fmm.chebyshev(X, X, Q, "gaussian", widht=1.0), "widht .* gaussian takes width.* mean 'width'"),
     (lambda: parki.fmm.plan("coulomb", X, X, leafsize=9), "leafsize .* coulomb .* mean 'leaf_size'"),
+    (lambda: parki.fmm.plan("coulomb", X, X, space="OpenMP"), "space .* coulomb .* mean 'execution_space'"),
     (lambda: parki.direct.direct_sum("coulomb", X, X, Q, treads=1), "treads .* coulomb .* mean 'threads'"),
     (lambda: parki.pairs.find("stresslet", kappa=1.0), "kappa was given, but stresslet takes no parameters.$"),
 ]

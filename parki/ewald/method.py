@@ -291,7 +291,7 @@ class Ewald(Energies):
         """
         p, space = choice.parameters, self.space
         estimate.require_steps(steps, self.options)
-        units = steps.steps.units()
+        units = steps.steps.units(space)
         sorting = [(unit, unit.default_layouts(), None) for unit in cells.workunits(p.dtype, space).values()]
         engine.compile_for([*sorting, *units], space)
         if not space.checks_accesses:

@@ -56,7 +56,7 @@ class Scheduled:
         self.steps, self.space, self.order = steps, space, order
         self.units = NodeUnits() if units is None else units
         self.node = self.units.of_node(spaces.workers(space))
-        compile_for(steps.units(), space)
+        compile_for(steps.units(space), space)
         self.memory_of = Memory(space, 1)
         self.memory_of.allocate(steps.handles)
         self._listed: list[Step] = list(steps)

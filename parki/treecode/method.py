@@ -125,7 +125,7 @@ class Treecode(TaskMethod):
         with times.phase("lists"):
             sum_steps = steps(structure, TaskSizes(spaces.workers(self.space)) if options.tasks else None)
             self._require_memory(structure, sum_steps.steps)
-        engine.compile_for(sum_steps.steps.units(), self.space)
+        engine.compile_for(sum_steps.steps.units(self.space), self.space)
         with times.phase("lists"):
             all_steps = sum_steps.steps
             placement = (

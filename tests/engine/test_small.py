@@ -115,6 +115,8 @@ def test_constants_of_steps(unit, space):
     k = argument("k", (2,), np.int32)
     step = Step("work", unit, 40, {"a": constant("a", args["a"]), "k": k, "y": y})
     assert step.layouts == {"a": "V", "k": "C", "y": "C"}
-    placed = Steps([step]).place(engine.spaces.get(space))
+    steps, there = Steps([step]), engine.spaces.get(space)
+    assert steps.units(there)[0][1] == {"a": "C" if space == "Serial" else "V", "k": "C", "y": "C"}
+    placed = steps.place(there)
     placed.run({y: args["y"], k: args["k"]})
     np.testing.assert_array_equal(args["y"], 20.0)

@@ -112,7 +112,7 @@ class TreecodeOverRanks(FreeOverRanks, Treecode):
         with times.phase("lists"), agreed(self.comm, "compiling and allocating"):
             sum_steps = steps(structure)
             self._require_memory(structure, sum_steps.steps)
-            engine.compile_for(sum_steps.steps.units(), self.space)
+            engine.compile_for(sum_steps.steps.units(self.space), self.space)
             placement = sum_steps.steps.place(self.space)
             return SumOverRanks(placement, sum_steps.charges, sum_steps.u, problem.with_points(None, None), structure)
 

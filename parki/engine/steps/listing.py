@@ -90,14 +90,18 @@ class Step:
         return [a for name, a in self.handles.items() if not self.unit.ir.param(name).written]
 
     @cached_property
+    def orders(self) -> dict[str, str]:
+        """Return the layout of each view on a host, in the order of the workunit's parameters."""
+        return {p.name: self.args[p.name].order for p in self.unit.views}
+
+    @cached_property
     def layouts(self) -> dict[str, str]:
         """Return the layout of each view on a GPU, in the order of the workunit's parameters."""
-        layouts = {p.name: self.args[p.name].order for p in self.unit.views}
         sizes = {name: a.size for name, a in self.handles.items() if a.ndim == 1 and a.fixed is not None}
         small = self.unit.small if sizes else {}
         even = (name for name in self.unit.neighbours if self.handles[name].even)
         by_value = {name: VALUE for name, count in small.items() if sizes.get(name, -1) >= count}
-        return layouts | dict.fromkeys(even, ALIGNED) | by_value
+        return self.orders | dict.fromkeys(even, ALIGNED) | by_value
 
     @property
     def threads(self) -> int | None:
@@ -157,8 +161,8 @@ def leaves(step: Step | Call | Blocks) -> list[Step | Call]:
     return [leaf for _, body in step.parts for leaf in body] if isinstance(step, Blocks) else [step]
 
 
-def launched(step: Step | Call) -> Sequence[Wanted]:
+def launched(step: Step | Call, on_host: bool = False) -> Sequence[Wanted]:
     """Return the workunits that a step or a call launches, with layouts and threads of a block."""
     if isinstance(step, Call):
         return step.units
-    return [(step.unit, step.layouts, step.threads)] if step.items else []
+    return [(step.unit, step.orders if on_host else step.layouts, step.threads)] if step.items else []

@@ -159,7 +159,7 @@ class Placed:
         self, steps: StepList, space: Space, arrays: Mapping[Handle, Any] | None = None, *, graph: bool = False
     ) -> None:
         self.steps, self.space = steps, space
-        compile_for(steps.units(), space)
+        compile_for(steps.units(space), space)
         divisible = space.engine == config.NAME and all(c.threadsafe for c in _blocked(steps) if isinstance(c, Call))
         total = spaces.workers(space)
         self.size, threads = (steps.workers(space) if steps.workers else (1, total)) if divisible else (1, total)

@@ -52,10 +52,14 @@ class StepList:
                 handles.setdefault(id(a.whole), a.whole)
         return list(handles.values())
 
-    def units(self) -> list[Wanted]:
-        """Return all workunits, once for each layout of its views and number of threads of a block."""
+    def units(self, space: Space | None = None) -> list[Wanted]:
+        """Return all workunits, once for each layout of its views and number of threads of a block.
+
+        Layouts are those of a host if `space` is one, otherwise those of GPUs.
+        """
+        on_host = space is not None and space.kind == "host"
         requests = {(id(unit), *layouts.values(), threads): (unit, layouts, threads)
-                 for step in self.flat for unit, layouts, threads in launched(step)}  # fmt: skip
+                 for step in self.flat for unit, layouts, threads in launched(step, on_host)}  # fmt: skip
         return list(requests.values())
 
     def nbytes(self, workers: int = 1) -> int:
