@@ -148,7 +148,7 @@ def _bench(commands: Any) -> None:
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
     text = "sums of accuracy, growth, phases and threads, as kifmm-coulomb, of peers-free, or entries of a report (all)"
     command.add_argument("--only", nargs="+", metavar="NAME", help=text)
-    text = "of peers-free: a library that is built, as pvfmm=build/libpvfmm.so; names are barytree, exafmm-t and pvfmm"
+    text = "a library that is built, as dmk=build/libdmk.so: of peers-free barytree, dmk, exafmm-t, pvfmm, of peers dmk"
     command.add_argument("--library", nargs="+", metavar="NAME=PATH", help=text)
     command.add_argument("--device", metavar="NAME", help="of code: an NVIDIA GPU in the list of machines (h200)")
     command.add_argument("--set", dest="named_set", choices=words.REPORTS, help="benchmarks of a report (standard)")

@@ -123,10 +123,15 @@ BENCHMARKS = {
         Benchmark("precision", "Ewald sums with far fields in double and single precision", "sums.precisions"),
         Benchmark("crowds", "Ewald sums of crowded points", "sums.crowds"),
         Benchmark("free", "Ewald sums in free space, beside FMM3D", "free.free_space"),
-        Benchmark("peers", "forces of ions, beside OpenMM and torch-pme", "peers.peers"),
+        Benchmark(
+            "peers",
+            "forces and potentials of ions, beside OpenMM, torch-pme and ESP",
+            "peers.peers",
+            options=("library",),
+        ),
         Benchmark(
             "peers-free",
-            "sums over trees, beside FMM3D, PVFMM, exafmm-t and BaryTree",
+            "sums over trees, beside FMM3D, PVFMM, exafmm-t, DMK and BaryTree",
             "peers_free.peers_free",
             prints="peers_free.table",
             draws="peers_free.draw",

@@ -1,4 +1,4 @@
-"""Laplace forces in a periodic box against OpenMM and torch-pme, at the same measured error: `parki bench peers`.
+"""Laplace sums in a periodic box against OpenMM, torch-pme and ESP, at the same measured error: `parki bench peers`.
 
 Neutral charges ±1 on the sites of a shaken lattice, about as close to each other as atoms are: no pair is closer than
 0.3 spacings.  Each run has new points, so that all programs make their neighbour lists anew.  The comparisons are:
@@ -7,8 +7,10 @@ Neutral charges ±1 on the sites of a shaken lattice, about as close to each oth
   Parki: a plan of `laplace_grad` that is made before, then moved and applied; in both precisions.
 * torch-pme, potentials, and forces by the framework's derivative of the energy, in double precision: a neighbour list
   of vesin, the calculator, the derivative.  Parki: whole calls of `laplace` and `laplace_grad`.
+* ESP of DMK, potentials: a plan that is made before.  Parki: a plan of `laplace` that is made before, then moved and
+  applied, or applied alone.
 
-The cutoff of OpenMM, and the cutoff and mesh of torch-pme, are the fastest of a few for the error they aim at.
+The cutoffs of OpenMM and ESP, and the cutoff and mesh of torch-pme, are the fastest of a few for the error they aim at.
 Errors are relative to parki's sums at a tolerance of 1e-12, in the units of parki; as both peers agree with these sums,
 charges, lengths and constants are the same.
 """
@@ -25,8 +27,11 @@ from threadpoolctl import threadpool_limits
 
 from parki.engine import Space, workers
 from parki.ewald import api
+from parki.perfmodels.bench import peers_free_programs
 from parki.perfmodels.bench.free import reaching
 from parki.perfmodels.bench.measure import Row, absent, clock, require_host, row, turns
+from parki.perfmodels.bench.peers_esp import Esp
+from parki.plan import Plan
 
 EXACT = 1e-12  # tolerance of the sums that errors are measured against
 AGREE = 1e-2  # relative error; a peer with a larger one sums something else
@@ -38,6 +43,9 @@ OPENMM_CUTOFFS = (0.6, 0.8, 1.0, 1.3)  # nm
 # For torch-pme, whose meshes are powers of two: cutoff over smearing, mesh spacing over smearing, interpolation nodes.
 TORCH = {"coarse": (4.0, 0.4, 5), "fine": (5.5, 0.25, 7)}
 TORCH_CUTOFFS = 1.4, 5.5  # lattice spacings, least and largest; at 5.5 torch-pme keeps 350 pairs for each atom
+ESP_ASKED = (1e-4, 1e-5, 1e-6, 1e-8)
+ESP_CUTOFFS = (2.0, 2.5, 3.0, 3.5, 4.0, 5.0)  # lattice spacings
+ESP = "dmk", "https://github.com/flatironinstitute/dmk"  # name of the library, and its page
 GET = {"openmm": "pip install openmm", "torchpme": "pip install torch-pme vesin"}
 
 
@@ -69,6 +77,8 @@ def peers(args: argparse.Namespace, space: Space) -> list[Row]:
         If a peer and parki disagree.
     """
     require_host(space)
+    paths = peers_free_programs.library_paths(getattr(args, "library", None) or (), ESP[:1])
+    library = peers_free_programs.loaded(ESP[0], Esp, paths[ESP[0]]) if paths else None
     system, rows = ions(args.n), []
     with threadpool_limits(workers(space), user_api="openmp"):
         for name, measure in (("openmm", openmm_rows), ("torchpme", torch_rows)):
@@ -83,6 +93,11 @@ def peers(args: argparse.Namespace, space: Space) -> list[Row]:
                 rows.append(absent(f"against {name}", GET[name]))
                 continue
             rows += measure(modules, system, args.repeat, space)
+        rows += (
+            [absent("against ESP", peers_free_programs.advice(*ESP))]
+            if library is None
+            else esp_rows(library, system, args.repeat, space)
+        )
     return rows
 
 
@@ -243,6 +258,36 @@ def _sums(x: np.ndarray, system: Ions, tolerance: float, forces: bool, space: Sp
     options = {"box": (system.side,) * 3, "tolerance": tolerance, "execution_space": space}
     potential = api.laplace(x, x, system.q, **options)
     return -system.q * api.laplace_grad(x, x, system.q, **options) if forces else potential
+
+
+def esp_rows(library: Esp, system: Ions, repeat: int, space: Space) -> list[Row]:
+    """Return rows of potentials at the tolerances of `ESP_ASKED`."""
+    rows: list[Row] = []
+    spacing, options = PER_NM3 ** (-1 / 3), {"box": (system.side,) * 3, "execution_space": space}
+    cutoffs = [cutoff * spacing for cutoff in ESP_CUTOFFS if cutoff * spacing < 0.49 * system.side]
+    for eps in ESP_ASKED:
+        esp_run = fastest([library.potentials(system.side, system.q, eps, cutoff) for cutoff in cutoffs], system)
+        target = agreeing("ESP", relative(esp_run(system.x), system.potential))
+        tolerance, error_reached = reaching(
+            lambda t: relative(_sums(system.x, system, t, False, space), system.potential), target
+        )
+        plan = api.plan("laplace", system.x, system.x, tolerance=tolerance, **options)
+
+        def moved(x: np.ndarray, plan: Plan = plan) -> np.ndarray:
+            plan.move(x)
+            return plan(system.q)
+
+        def applied(x: np.ndarray, plan: Plan = plan) -> np.ndarray:
+            return plan(system.q)
+
+        times = turns([_each(run, system) for run in (esp_run, moved, applied)], repeat)
+        name, count = f"potentials, N = {len(system.q):,}, eps {eps:g}", len(system.q) / 1e6
+        first = row(f"{name}: ESP", times[0], count, "M particles", error=target)
+        details = {"error": error_reached, "tolerance": tolerance}
+        rows.append(first)
+        rows.append(row(f"{name}: parki, moved points", times[1], count, "M particles", first, **details))
+        rows.append(row(f"{name}: parki, new charges", times[2], count, "M particles", first, **details))
+    return rows
 
 
 def fastest(

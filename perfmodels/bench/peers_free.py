@@ -1,10 +1,10 @@
 """Sums in free space beside other programs, whose times are interpolated to parki's errors: `parki bench peers-free`.
 
-FMM3D, PVFMM and exafmm-t stand beside `parki.fmm.kifmm`, BaryTree beside `parki.treecode.bldtt`, each with several
-settings of its own accuracy: see `peers_free_programs` and `peers_free_libraries`.  Everything is measured in one
-process, in turns, on one core unless threads are asked for.  Sums of new points include trees and lists; sums of new
-charges keep these, where a program can.  Potentials stand beside programs that can sum potentials alone, gradients
-beside all.
+FMM3D, PVFMM, exafmm-t and DMK stand beside `parki.fmm.kifmm`, BaryTree beside `parki.treecode.bldtt`, each with several
+settings of its own accuracy: see `peers_free_programs`, `peers_free_libraries` and `peers_free_dmk`.  Everything is
+measured in one process, in turns, on one core unless threads are asked for.  Sums of new points include trees and
+lists; sums of new charges keep these, where a program can.  Potentials stand beside programs that can sum potentials
+alone, gradients beside all.
 
 Errors are relative 2-norms at 1000 targets against the direct sum, of gradients where these are computed.  Settings
 that another one beats in time and error do not count.  Between the others the logarithm of time is linear in that of

@@ -1,6 +1,6 @@
 """Programs of `parki bench peers-free` that are here: FMM3D, which pip installs, and libraries given by their paths."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 
 from parki.perfmodels.bench import free
 from parki.perfmodels.bench.measure import Row, absent
+from parki.perfmodels.bench.peers_free_dmk import DmkPeer
 from parki.perfmodels.bench.peers_free_libraries import BaryTreePeer, ExafmmPeer, PvfmmPeer
 from parki.perfmodels.bench.peers_free_sums import KAPPA, Array, PeerProgram, PeerSession, PeerSum
 
@@ -59,6 +60,7 @@ class _Fmm3dSession(PeerSession):
 #: Name for ``--library`` → class, and the page with the instructions for building the library.
 LIBRARIES: dict[str, tuple[Any, str]] = {
     "barytree": (BaryTreePeer, "https://github.com/Treecodes/BaryTree"),
+    "dmk": (DmkPeer, "https://github.com/flatironinstitute/dmk"),
     "exafmm-t": (ExafmmPeer, "https://github.com/exafmm/exafmm-t"),
     "pvfmm": (PvfmmPeer, "https://github.com/dmalhotra/pvfmm"),
 }
@@ -77,28 +79,36 @@ def programs(words: Sequence[str]) -> tuple[list[PeerProgram], list[Row]]:
     ValueError
         For a name that is not in `LIBRARIES`, and a file that cannot be loaded.
     """
-    paths, module = _paths(words), free.library()
+    paths, module = library_paths(words, tuple(LIBRARIES)), free.library()
     result: list[PeerProgram] = [] if module is None else [Fmm3dPeer(module)]
     rows = [absent(*free.ABSENT)] if module is None else []
     for name, (program, page) in LIBRARIES.items():
         if name not in paths:
-            rows.append(absent(f"against {program.name}", f"build {page}, then --library {name}=PATH"))
+            rows.append(absent(f"against {program.name}", advice(name, page)))
             continue
-        try:
-            result.append(program(paths[name]))
-        except (OSError, ImportError, AttributeError) as error:
-            raise ValueError(
-                f"--library {name} was given {str(paths[name])!r}, which does not load: {error}"
-            ) from error
+        result.append(loaded(name, program, paths[name]))
     return result, rows
 
 
-def _paths(words: Sequence[str]) -> dict[str, Path]:
+def advice(name: str, page: str) -> str:
+    """Return how to get a library."""
+    return f"build {page}, then --library {name}=PATH"
+
+
+def loaded(name: str, program: Callable[[Path], Any], path: Path) -> Any:
+    """Return the program of a library; raise ValueError for a file that cannot be loaded."""
+    try:
+        return program(path)
+    except (OSError, ImportError, AttributeError) as error:
+        raise ValueError(f"--library {name} was given {str(path)!r}, which does not load: {error}") from error
+
+
+def library_paths(words: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
+    """Return the paths of ``"NAME=PATH"`` by name; raise ValueError for a name that is not among `names`."""
     pairs = [word.partition("=") for word in words]
     for name, sign, path in pairs:
-        if name not in LIBRARIES or not path:
-            names = ", ".join(LIBRARIES)
+        if name not in names or not path:
             raise ValueError(
-                f"--library was given {name + sign + path!r}; expected NAME=PATH with NAME one of {names}."
+                f"--library was given {name + sign + path!r}; expected NAME=PATH with NAME one of {', '.join(names)}."
             )
     return {name: Path(path).expanduser().resolve() for name, _, path in pairs}

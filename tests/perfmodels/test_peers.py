@@ -47,7 +47,9 @@ def test_who_is_absent_is_named(monkeypatch):
 
     monkeypatch.setattr(peers.importlib, "import_module", none)
     rows = peers.peers(ASKED, Space("Serial"))
-    assert [(r["what"], r["absent"]) for r in rows] == [(f"against {name}", peers.GET[name]) for name in peers.GET]
+    absent = {f"against {name}": peers.GET[name] for name in peers.GET}
+    absent["against ESP"] = f"build {peers.ESP[1]}, then --library dmk=PATH"
+    assert {r["what"]: r["absent"] for r in rows} == absent
 
 
 def test_devices_are_refused():

@@ -201,15 +201,17 @@ def test_another_sum_is_refused(monkeypatch):
 def test_absent_programs_are_named(monkeypatch):
     monkeypatch.setattr(peers_free_programs.free, "library", lambda: None)
     rows = peers_free.peers_free(asked(), ONE)
-    assert [r["what"] for r in rows] == [f"against {name}" for name in ("FMM3D", "BaryTree", "exafmm-t", "PVFMM")]
+    assert [r["what"] for r in rows] == [
+        f"against {name}" for name in ("FMM3D", "BaryTree", "DMK", "exafmm-t", "PVFMM")
+    ]
     assert rows[0]["absent"] == "pip install fmm3dpy"
-    assert "--library pvfmm=PATH" in rows[3]["absent"]
+    assert "--library pvfmm=PATH" in rows[4]["absent"]
     assert peers_free.table(rows).splitlines()[0] == "against FMM3D: not measured, pip install fmm3dpy"
 
 
 @pytest.mark.parametrize("word", ["fmm=a.so", "pvfmm", "pvfmm="])
 def test_unknown_libraries_are_refused(word):
-    with pytest.raises(ValueError, match=r"--library was given .* one of barytree, exafmm-t, pvfmm"):
+    with pytest.raises(ValueError, match=r"--library was given .* one of barytree, dmk, exafmm-t, pvfmm"):
         peers_free_programs.programs([word])
 
 
@@ -272,5 +274,5 @@ def test_options(monkeypatch, capsys):
 
 
 def test_libraries_are_of_this_benchmark():
-    with pytest.raises(ValueError, match="--library was given with fmm; expected one of peers-free"):
+    with pytest.raises(ValueError, match="--library was given with fmm; expected one of peers, peers-free"):
         command.main(recording.asked("fmm", N, library=["pvfmm=a.so"]))
