@@ -80,7 +80,7 @@ class Meanwhile:
         self._names = [name for name, a in step.args.items() if isinstance(a, Handle)]
         handles = [step.args[name] for name in self._names]
         writes = list(step.writes)
-        units = [(step.unit, step.layouts, step.threads)]
+        units = [(step.unit, step.orders, step.threads)]
         self.begin = Call(step.phase, self._begin, handles, writes, capturable=False, units=units)
         self.rest = Call(step.phase, self._rest, handles, writes, capturable=False, units=units)
         self._whole: Prepared | None = None

@@ -4,12 +4,13 @@ Potentials in double precision, with a plan that is made before; the cutoff is t
 """
 
 import ctypes
+import operator
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from parki.perfmodels.bench.peers_free_dmk import LAPLACE, POTENTIAL, SILENCE
+from parki.perfmodels.bench.peers_free_dmk import LAPLACE, POTENTIAL, SILENCE, refusal
 
 PERIODIC_DIRECTIONS = 3
 UPSAMPLING = 1.35  # of the grid over the least one: the library's own
@@ -49,6 +50,7 @@ class Esp:
         self.create.argtypes = [pointer, EspParameters]
         self.evaluate.argtypes = [pointer, handle, ctypes.c_int, *[pointer] * 4]
         self.destroy.argtypes = [handle]
+        self.create.errcheck = refusal(library, operator.not_)
 
     def potentials(self, side: float, q: np.ndarray, eps: float, cutoff: float) -> Callable[[np.ndarray], np.ndarray]:
         """Return a function from points (3, n) of a cubic box to potentials (n,) of charges."""

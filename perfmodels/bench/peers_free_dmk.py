@@ -2,7 +2,8 @@
 
 import ctypes
 import itertools
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,19 @@ class Parameters(ctypes.Structure):
     ]
 
 
+def refusal(library: ctypes.CDLL, failed: Callable[[Any], bool]) -> Callable[..., Any]:
+    """Return an errcheck of ctypes that raises RuntimeError with the library's message if a result says so."""
+    message = library.pdmk_last_error_message
+    message.restype = ctypes.c_char_p
+
+    def check(result: Any, function: Any, arguments: Any) -> Any:
+        if failed(result):
+            raise RuntimeError(f"{function.__name__} of DMK failed: {message().decode()}")
+        return result
+
+    return check
+
+
 class DmkPeer(PeerProgram):
     """DMK, by its C interface; settings are the tolerance and the points of a leaf.
 
@@ -61,6 +75,8 @@ class DmkPeer(PeerProgram):
         self.create.argtypes = [pointer, Parameters, count, *[pointer] * 3, count, pointer]
         self.evaluate.argtypes = self.update.argtypes = [handle, pointer, pointer]
         self.destroy.argtypes = [handle]
+        self.create.errcheck = refusal(self.library, operator.not_)
+        self.evaluate.errcheck = self.update.errcheck = refusal(self.library, bool)
 
     def settings(self, sum_: PeerSum) -> Sequence[tuple[float, int]]:
         """Return tolerances and points of a leaf."""

@@ -20,14 +20,18 @@ typedef struct {
     double *x, *q;
 } tree;
 
+const char *pdmk_last_error_message(void) { return "no eps"; }
+
 int trees = 0; /* trees that were made and not destroyed */
 
 tree *pdmk_tree_create(void *comm, tree_parameters p, int n, const double *x, const double *q, const double *normals,
                        int n_trg, const double *x_trg) {
-    tree *t = malloc(sizeof(tree));
     int components = p.kernel == 3 ? 3 : 1;
     if (comm || normals || n_trg || x_trg || p.n_dim != 3 || p.use_periodic || p.debug_flags || p.n_per_leaf < 1)
         abort();
+    if (p.eps <= 0)
+        return 0;
+    tree *t = malloc(sizeof(tree));
     *t = (tree){p, n, components, malloc(3 * n * sizeof(double)), malloc(components * n * sizeof(double))};
     memcpy(t->x, x, 3 * n * sizeof(double));
     memcpy(t->q, q, components * n * sizeof(double));
@@ -37,7 +41,7 @@ tree *pdmk_tree_create(void *comm, tree_parameters p, int n, const double *x, co
 
 int pdmk_tree_update_charges(tree *t, const double *q, const double *normals) {
     memcpy(t->q, q, t->components * t->n * sizeof(double));
-    return normals != 0;
+    return normals != 0 || isnan(q[0]);
 }
 
 int pdmk_tree_eval(tree *t, double *u, double *u_trg) {
@@ -89,6 +93,8 @@ typedef struct {
 int plans = 0;
 
 esp_parameters *pdmk_esp_plan_create(void *comm, esp_parameters p) {
+    if (p.eps <= 0)
+        return 0;
     esp_parameters *plan = malloc(sizeof(p));
     *plan = p;
     plans++;

@@ -61,6 +61,20 @@ def test_plans_of_esp(library):
     assert count(library, "plans") == 0
 
 
+def test_failures_are_errors(library):
+    program, x, q = peers_free_dmk.DmkPeer(library), samples.uniform(10, seed=1), samples.charges(10, seed=2)
+    coulomb = peers_free.SUMS[0]
+    with pytest.raises(RuntimeError, match="pdmk_tree_create of DMK failed: no eps"):
+        program.session(coulomb, (0.0, 100)).points(x, q)
+    session = program.session(coulomb, (1e-3, 100))
+    session.points(x, q)
+    with pytest.raises(RuntimeError, match="pdmk_tree_update_charges of DMK failed: no eps"):
+        session.charges(np.full(10, np.nan))
+    session.close()
+    with pytest.raises(RuntimeError, match="pdmk_esp_plan_create of DMK failed: no eps"):
+        Esp(library).potentials(0.75, q, 0.0, 0.125)
+
+
 class NoisyEsp:
     """Sums of parki with errors of the tolerance that is asked for."""
 

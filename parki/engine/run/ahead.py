@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from parki.engine import config
 from parki.engine.compile import objects
-from parki.engine.lower.common import ALIGNED, VALUE
 from parki.engine.run import spaces
 from parki.engine.run.spaces import Space
 from parki.engine.workunit import Workunit, checking, load
@@ -97,7 +96,6 @@ def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workun
 def _host(requests: Iterable[Wanted]) -> None:
     units = {}
     for w, layouts, _ in requests:
-        layouts = {name: "C" if layout in (VALUE, ALIGNED) else layout for name, layout in layouts.items()}
         key = w.key(layouts, checking())
         if key not in w.objects:
             units[w, key] = w.unit(layouts, checking())
