@@ -111,7 +111,7 @@ class Direct(FreeMethod):
         seconds = pairs * clusters.time_of(text, machine, real.name) if pairs else 0.0
         return Prediction({"pairs": seconds / engine.spaces.workers(self.space)}, memory)
 
-    def cost(self, problem: FreeProblem, parameters: DirectParameters) -> PlanCost:
+    def cost(self, problem: FreeProblem, parameters: DirectParameters, limit: float | None = None) -> PlanCost:
         """Predict the seconds of a plan and of a call."""
         seconds = self.predict(problem, parameters, None, 0).seconds
         return PlanCost(prediction.making(self.name, problem.points), seconds)

@@ -246,8 +246,11 @@ class Method(Protocol):
     def predict(self, problem: Problem, parameters: Any, structure: Structure | None, memory: int) -> Prediction:
         """Predict the time of a call."""
 
-    def cost(self, problem: Problem, parameters: Any) -> PlanCost:
-        """Predict the seconds of making a plan and of a call, before points are arranged."""
+    def cost(self, problem: Problem, parameters: Any, limit: float | None = None) -> PlanCost:
+        """Predict the seconds of making a plan and of a call, before points are arranged.
+
+        A method may raise ValueError as soon as it knows that a plan takes more than `limit` seconds.
+        """
 
     def report(self, parameters: Any) -> Any:
         """Return public parameters as calls return them."""

@@ -137,7 +137,7 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
         if name == "direct" and problem.n_targets * problem.n_sources <= FEW_PAIRS:
             return Candidate(name, method, method.choose(problem), PlanCost(0.0, 0.0))
         try:
-            candidate = _candidate(name, method, problem, is_first=best is None)
+            candidate = _candidate(name, method, problem, None if best is None else seconds)
         except MemoryError as error:
             memory_error = error
             continue
@@ -162,12 +162,15 @@ def quiet(name: str, pair: Pair, options: SumOptions, points: dict[str, Any]) ->
     return placed(replace(named(name, pair, options, points), served=True), **points)
 
 
-def _candidate(name: str, method: Method, problem: Problem, is_first: bool) -> Candidate | None:
-    """Return the method with its parameters and cost; None if it cannot sum the kernel and is not the first one."""
+def _candidate(name: str, method: Method, problem: Problem, limit: float | None) -> Candidate | None:
+    """Return the method with its parameters and cost.
+
+    None if it cannot sum the kernel, or takes more than the seconds of a method that can, the limit.
+    """
     try:
         parameters = method.choose(problem)
-        return Candidate(name, method, parameters, method.cost(problem, parameters))
+        return Candidate(name, method, parameters, method.cost(problem, parameters, limit))
     except ValueError:  # interpolation would take too many points, for instance
-        if is_first:
+        if limit is None:
             raise
         return None

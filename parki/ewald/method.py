@@ -380,7 +380,7 @@ class Ewald(Energies):
         counts, chosen = (problem.n_targets, problem.n_sources), (choice.parameters, choice.variants)
         return predict.predict(*chosen, counts, self.space, memory, choice.question.crowding)
 
-    def cost(self, problem: EwaldProblem, choice: EwaldChoice) -> PlanCost:
+    def cost(self, problem: EwaldProblem, choice: EwaldChoice, limit: float | None = None) -> PlanCost:
         """Predict the seconds of a plan and of a call."""
         share = prediction.of_generic(self.space) if max(choice.question.crowding, default=1.0) <= 1 else 1.0
         seconds = share * self.predict(problem, choice, None, 0).seconds

@@ -44,7 +44,7 @@ class ChebyshevExpansion(Expansion):
 
 
 def chebyshev_expansion(
-    tree: Octree, lists: OctLists, pair: Pair, order: int, *, eps: float | None = None,
+    tree: Octree, lists: OctLists, pair: Pair, order: int, *, eps: float,
     symmetric: bool = True, tasks: TaskSizes | None = None, parts: int = 0,
 ) -> ChebyshevExpansion:  # fmt: skip
     """Return a sum by Chebyshev interpolation.
@@ -57,8 +57,8 @@ def chebyshev_expansion(
         Linear in the strengths of sources; with a result of several components, all are interpolated.
     order : int
         Points per direction of a box, 2 to 24.
-    eps : float, optional
-        Singular values of translations below this share of the largest are dropped: by default 10^−order; 0 keeps all.
+    eps : float
+        Singular values of translations below this share of the largest are dropped; 0 keeps all.
     symmetric : bool
         Use the pair's symmetry, if it has one.
     tasks : TaskSizes, optional
@@ -68,7 +68,6 @@ def chebyshev_expansion(
     """
     particles = Particles.of(tree, pair)
     boxes = _ChebyshevBoxes(tree, particles, order)
-    eps = 10.0**-order if eps is None else eps
     translations = Translations(tree.nodes, lists, pair, order, real=particles.real, eps=eps, symmetric=symmetric)
     far = [*translations.steps("m2l", boxes.charge, boxes.phi), *boxes.p2l_m2p(lists)]
     far += boxes.downward() if len(lists.v_t) + len(lists.x_t) else []

@@ -1,6 +1,7 @@
 """Tables of the translations of a pair between boxes of one size."""
 
 import itertools
+from collections.abc import Iterable
 from functools import cache, lru_cache
 
 import numpy as np
@@ -51,13 +52,6 @@ def operator(pair: Pair, order: int, d: Offset, half: float) -> Floats:
     return k.transpose(2, 0, 1, 3).reshape(pair.result * len(x), -1)
 
 
-def seconds(pair: Pair, order: int, sizes: int) -> float:
-    """Return the seconds of making the tables of boxes of some sizes, on one core."""
-    count = len({canonical(d) for d in offsets()}) if symmetry(pair) else len(_all())
-    entries = count * pair.result * pair.dens * float(order) ** 6
-    return (1 if representations.exponents(pair) else sizes) * (TABLE_SECONDS + ENTRY_SECONDS * entries)
-
-
 @memory.kept()
 def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool = True) -> Tables:
     """Return all translations between boxes of this half side.
@@ -103,6 +97,26 @@ def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool =
     column = np.zeros(len(offset_list) + 1, np.int32)
     column[1:] = np.cumsum([max(len(part) for part in parts) for parts in zip(*left, strict=True)])
     return Tables(_stacked(left, column), _stacked(right, column), column, count)
+
+
+def side(pair: Pair, half: float) -> float:
+    """Return the half side of the boxes whose tables serve boxes of a half side: 1 for kernels that scale."""
+    return half if representations.exponents(pair) is None else 1.0
+
+
+def seconds(pair: Pair, order: int, halves: Iterable[float], eps: float) -> float:
+    """Return the seconds of making the tables of boxes of these half sides that are not kept, on one core."""
+    has_symmetry = symmetry(pair) is not None
+    missing = [half for half in {side(pair, half) for half in halves}
+               if not memory.holds(tables, pair, order, half, eps, has_symmetry)]  # fmt: skip
+    entries = _count(has_symmetry) * pair.result * pair.dens * float(order) ** 6
+    return len(missing) * (TABLE_SECONDS + ENTRY_SECONDS * entries)
+
+
+@cache
+def _count(has_symmetry: bool) -> int:
+    """Return the number of translations that are decomposed for boxes of one size."""
+    return len({canonical(d) for d in offsets()}) if has_symmetry else len(_all())
 
 
 def _all() -> list[Offset]:

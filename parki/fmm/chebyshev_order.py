@@ -27,7 +27,7 @@ ERROR_SHARE_OF_LENGTHS = (
 FAR_DISTANCES = ((4.0, 1.0), (2.3, 0.02))
 FAR, NEAR = (3.5, 7.0), (0.5, 2.0)  # half sides between particles of far boxes, and of near ones
 FAINT_SHARE = 1e-6  # share of the square of the whole field below which a level is ignored
-LEAST_ORDER = 2  # points per direction, at least
+ORDERS = range(2, MOST_ORDER + 1)  # points per direction
 ROUNDING_SHARE = 1e-6  # share of fields below which sums are only rounding
 
 
@@ -70,7 +70,7 @@ class Met:
         return tuple(numbers)
 
 
-def order(pair: Pair, tolerance: float, counts: Met) -> int:
+def order(pair: Pair, tolerance: float, counts: Met, most: int = MOST_ORDER) -> int:
     """Return the least number of points per direction whose error is below the tolerance.
 
     Parameters
@@ -81,11 +81,13 @@ def order(pair: Pair, tolerance: float, counts: Met) -> int:
         Relative error of a sum in the 2-norm; compression adds at most a tenth of it.
     counts : Met
         Numbers of pairs of the sum: boxes of all sizes count for pairs that have a length of their own.
+    most : int
+        Points per direction, at most.
 
     Raises
     ------
     ValueError
-        If more than `MOST_ORDER` points are needed: the kernel varies too much over the largest boxes.
+        If more than `most` points are needed: the kernel varies too much over the largest boxes.
     """
     if representations.exponents(pair) is not None:
         # One size stands for all, and near fields are left out: beside them any error of far ones would pass.
@@ -96,11 +98,11 @@ def order(pair: Pair, tolerance: float, counts: Met) -> int:
         weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in FAR_DISTANCES) for h, n in far.items()}
         total = _variation(*_fields(pair, far, near))
     terms = {h: w for h, w in weights.items() if w > FAINT_SHARE * aim**2 * total}
-    for m in range(LEAST_ORDER, MOST_ORDER + 1):
+    for m in range(ORDERS.start, most + 1):
         if sum(w * measured(pair, m, h) ** 2 for h, w in terms.items()) <= aim**2 * total:
             return m
     raise ValueError(
-        f"tolerance is {tolerance:g}, for which {pair} takes more than {MOST_ORDER} points per direction over these "
+        f"tolerance is {tolerance:g}, for which {pair} takes more than {most} points per direction over these "
         "points; expected a larger one, or parki.treecode."
     )
 

@@ -192,7 +192,7 @@ class Translations:
     def _add(self, nodes: OctNodes, half: float, s: BoxBlocks, t: BoxBlocks, width: int) -> None:
         """Add the level of sources s and targets t."""
         exponents, m3 = representations.exponents(self.pair), self.order**3
-        matrices = self._matrices_of(half if exponents is None else 1.0)
+        matrices = self._matrices_of(chebyshev_m2l.side(self.pair, half))
         if not matrices.column[-1]:
             return
         a, b = exponents or (np.zeros(self.pair.result), np.zeros(self.pair.dens))

@@ -59,7 +59,7 @@ class Kifmm(Fmm):
     def _has_sizes(self, aim: Aim) -> bool:
         return aim.representation.per_level
 
-    def _cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+    def _cost(self, problem: FreeProblem, aim: Aim, limit: float | None) -> PlanCost:
         (x, y), sizes = self._clouds(problem), aim.leaves.sizes
         counts = balance.counted(x, y, sizes)
         kind, making = ("even", "fmm") if sizes.is_even else ("uneven", "uneven fmm")
@@ -104,29 +104,42 @@ class Chebyshev(Fmm):
         """Return the numbers of pairs of particles by the boxes through which they meet."""
         return Met.of(nodes, lists)
 
-    def _cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+    def _cost(self, problem: FreeProblem, aim: Aim, limit: float | None) -> PlanCost:
         # by a tree and lists that are then forgotten
-        tree = self._tree(problem, aim)
-        lists = octlists.lists(tree.nodes, self._points(aim.parameters.order)).only
-        order = self._refined(aim, tree.nodes, lists).parameters.order
+        nodes = self._tree(problem, aim).nodes
+        lists = octlists.lists(nodes, self._points(aim.parameters.order)).only
+        tables = self._tables(aim, nodes, lists)
+        # errors are not measured at orders whose tables take too long
+        most = max((order for order, seconds in tables.items() if limit is None or seconds <= limit), default=0)
+        order = self._refined(aim, nodes, lists, most).parameters.order
         costs = balance.interpolation_costs(aim.linear, order, aim.dtype.name)
-        nodes = tree.nodes
         octets = len(nodes.octet_parent) - nodes.octet_begin[min(1, nodes.depth)]
         pairs = sum(self._pairs(nodes, lists, order).values())
         seconds = costs.of(TreeSizes(pairs, float(octets), 0.0, nodes.depth), max(problem.n_targets, problem.n_sources))
-        levels = np.unique(nodes.level[nodes.octet_parent[lists.v_t]])
-        tables = chebyshev_m2l.seconds(aim.linear, order, len(levels))
         call = balance.taken(seconds, "interpolation", aim.linear, problem.dtype.name, self.space)
-        return PlanCost(prediction.making("uneven fmm", problem.points) + tables, call)
+        return PlanCost(prediction.making("uneven fmm", problem.points) + tables[order], call)
 
-    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> Aim:
+    def _tables(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> dict[int, float]:
+        """Return the seconds of making the tables of a tree that are not kept, by points per direction."""
+        halves = (0.5 * np.unique(nodes.half[nodes.octet_parent[lists.v_t]])).tolist()
+        cut = self._cut(replace(aim, left=chebyshev_order.left(aim.linear, self._met(nodes, lists))))
+        return {order: chebyshev_m2l.seconds(aim.linear, order, halves, cut) for order in chebyshev_order.ORDERS}
+
+    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists, most: int = params.MOST_ORDER) -> Aim:
         aim = super()._refined(aim, nodes, lists)
         if aim.tolerance is None:
             return aim
         counts = self._met(nodes, lists)
-        order = chebyshev_order.order(aim.linear, aim.tolerance, counts)
+        order = chebyshev_order.order(aim.linear, aim.tolerance, counts, most)
         cancellation = chebyshev_order.left(aim.linear, counts)
         return replace(aim, parameters=replace(aim.parameters, order=order), left=cancellation)
+
+    def _cut(self, aim: Aim) -> float:
+        """Return the share of a translation's largest singular value below which others are left out."""
+        if aim.tolerance is None:
+            return 10.0**-aim.parameters.order
+        # powers of 2, so that points which move a little keep their tables
+        return COMPRESS * aim.tolerance * 2.0 ** math.floor(math.log2(aim.left))
 
     def _has_sizes(self, aim: Aim) -> bool:
         return representations.exponents(aim.linear) is None
@@ -135,12 +148,10 @@ class Chebyshev(Fmm):
         return aim.linear.dens + aim.linear.result
 
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
-        # powers of 2, so that points which move a little keep their tables
-        eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * 2.0 ** math.floor(math.log2(aim.left))
         as_tasks = aim.schedule is not None and aim.schedule.as_tasks
         tasks = TaskSizes(spaces.workers(self.space)) if as_tasks else None
         parts, order = 0 if as_tasks else limits.of(self.space).parts, aim.parameters.order
-        return chebyshev_expansion(tree, lists, aim.linear, order, eps=eps, tasks=tasks, parts=parts)
+        return chebyshev_expansion(tree, lists, aim.linear, order, eps=self._cut(aim), tasks=tasks, parts=parts)
 
 
 KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}

@@ -16,6 +16,12 @@ def kept(room: int = TABLE_BYTES) -> Callable[[Callable], Callable]:
     return cached(LRUCache(room, getsizeof=_bytes), lock=forks.lock())
 
 
+def holds(function: Any, *args: Any) -> bool:
+    """Tell whether a function decorated by `kept` has its result for these arguments."""
+    with function.cache_lock:
+        return function.cache_key(*args) in function.cache
+
+
 def _bytes(result: Any) -> int:
     """Return the bytes of the arrays in a result, which may be a dataclass or a tuple; at least one."""
     if is_dataclass(result):

@@ -271,15 +271,15 @@ class Fmm(TaskMethod):
         """Predict the time of a call."""
         return work.predict(structure, aim.parameters, problem.dtype, self.space, nbytes)
 
-    def cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+    def cost(self, problem: FreeProblem, aim: Aim, limit: float | None = None) -> PlanCost:
         """Predict the seconds of a plan and of a call.
 
         Raises
         ------
         ValueError
-            For interpolation with a tolerance that needs too many points.
+            For interpolation with a tolerance that needs too many points, or tables that take more than the limit.
         """
-        return PlanCost(prediction.making("fmm", 0), 0.0) if problem.empty else self._cost(problem, aim)
+        return PlanCost(prediction.making("fmm", 0), 0.0) if problem.empty else self._cost(problem, aim, limit)
 
     # Parameters -------------------------------------------------------------------------------------------------------
     def _order(self, linear: Pair, tolerance: float) -> int:
@@ -337,7 +337,7 @@ class Fmm(TaskMethod):
         """Return whether boxes of each size need tables of their own."""
 
     @abstractmethod
-    def _cost(self, problem: FreeProblem, aim: Aim) -> PlanCost:
+    def _cost(self, problem: FreeProblem, aim: Aim, limit: float | None) -> PlanCost:
         """Predict the seconds of a plan and of a call for some targets and sources."""
 
     @abstractmethod

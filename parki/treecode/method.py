@@ -156,7 +156,7 @@ class Treecode(TaskMethod):
         """Predict the time of a call."""
         return work.predict(structure, p, problem.dtype, self.space, nbytes)
 
-    def cost(self, problem: FreeProblem, p: Parameters) -> PlanCost:
+    def cost(self, problem: FreeProblem, p: Parameters, limit: float | None = None) -> PlanCost:
         """Predict the seconds of a plan and of a call, by trees and lists that are then forgotten."""
         seconds = 0.0
         if not problem.empty:

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import parki
-from parki import pairs, samples
+from parki import pairs, prediction, samples
 from parki.automatic import candidates
 from parki.automatic.options import METHODS, SumOptions
 from parki.error import NetDensityWarning, PrecisionWarning
+from parki.fmm import chebyshev_m2l
+from parki.plan import make
 from parki.prediction import PlanCost
 
 N = 400
@@ -147,6 +149,24 @@ def test_other_kernels_have_trees():
     assert chosen("gaussian", 40_000, 1e-3, width=0.5, calls=1000) == "chebyshev"  # whose tables take long to make
 
 
+@pytest.mark.parametrize(("kernel", "parameters"), [("coulomb", {}), ("multiquadric", {"width": 0.321})])
+def test_tables_that_are_kept_take_no_time(kernel, parameters):
+    """Boxes of each size have tables of their own, but for kernels that scale."""
+    chebyshev_m2l.tables.cache_clear()
+    pair, n = pairs.find(kernel, **parameters), 3000
+
+    def tables(x):
+        method, problem = candidates.quiet("chebyshev", pair, SumOptions(tolerance=1e-3), {"targets": x, "sources": x})
+        return method, method.cost(problem, method.choose(problem)).making - prediction.making("uneven fmm", n)
+
+    x = samples.uniform(n, 1)
+    method, seconds = tables(x)
+    assert seconds > 0.01
+    make(method, x, x)
+    assert tables(x)[1] == tables(0.99 * x)[1] == 0
+    assert tables(8 * x)[1] == (0 if kernel == "coulomb" else pytest.approx(seconds))
+
+
 def test_softened_charges_that_are_near_take_a_treecode():
     """Boxes of kifmm have a side of at least ε/√tolerance: 0.01, and more than the cube."""
     pair = pairs.find("regularised_coulomb", epsilon=1e-4)
@@ -158,8 +178,8 @@ def test_softened_charges_that_are_near_take_a_treecode():
 def test_the_least_cost_of_all_calls_is_chosen(monkeypatch, predicted):
     costs = {"direct": PlanCost(100.0, 20.0), "ewald": PlanCost(150.0, 10.0), "kifmm": PlanCost(500.0, 1.0)}
 
-    def candidate(name, method, problem, is_first):
-        assert is_first == (name == "direct")
+    def candidate(name, method, problem, limit):
+        assert (limit is None) == (name == "direct")
         return candidates.Candidate(name, method, None, costs[name])
 
     monkeypatch.setattr(candidates, "_candidate", candidate)

@@ -41,6 +41,7 @@ class Case:
         self.lists = octlists.lists(self.tree.nodes).only
 
     def expansion(self, pair, order, **options):
+        options = {"eps": 10.0**-order} | options
         return chebyshev_expansion.chebyshev_expansion(self.tree, self.lists, pair, order, **options)
 
     def sum(self, pair, order, charges, **options):
