@@ -27,6 +27,7 @@ ERROR_SHARE_OF_LENGTHS = (
 FAR_DISTANCES = ((4.0, 1.0), (2.3, 0.02))
 FAR, NEAR = (3.5, 7.0), (0.5, 2.0)  # half sides between particles of far boxes, and of near ones
 FAINT_SHARE = 1e-6  # share of the square of the whole field below which a level is ignored
+ONE_SIDE = 2.0  # square of the error allowed to the interpolation of targets alone, over that of both sides
 ORDERS = range(2, MOST_ORDER + 1)  # points per direction
 ROUNDING_SHARE = 1e-6  # share of fields below which sums are only rounding
 
@@ -98,8 +99,14 @@ def order(pair: Pair, tolerance: float, counts: Met, most: int = MOST_ORDER) -> 
         weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in FAR_DISTANCES) for h, n in far.items()}
         total = _variation(*_fields(pair, far, near))
     terms = {h: w for h, w in weights.items() if w > FAINT_SHARE * aim**2 * total}
+
+    def square(m: int, both: bool) -> float:
+        return sum(w * measured(pair, m, h, both) ** 2 for h, w in terms.items())
+
+    allowed = aim**2 * total
     for m in range(ORDERS.start, most + 1):
-        if sum(w * measured(pair, m, h) ** 2 for h, w in terms.items()) <= aim**2 * total:
+        # the work of interpolating both sides grows as m⁶, that of one side as m³
+        if square(m, both=False) <= ONE_SIDE * allowed and square(m, both=True) <= allowed:
             return m
     raise ValueError(
         f"tolerance is {tolerance:g}, for which {pair} takes more than {most} points per direction over these "
@@ -140,22 +147,23 @@ def field(pair: Pair, distance: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def measured(pair: Pair, m: int, half: float) -> float:
+def measured(pair: Pair, m: int, half: float, both: bool = True) -> float:
     """Return the worst relative error between two boxes of half side `half` at `NEAREST`, `m` points per direction.
 
-    Components of the result are taken one by one, as a potential and its gradient have different units.
+    Targets are interpolated and, with `both`, sources.  Components of the result are taken one by one, as a potential
+    and its gradient have different units.
     """
     rng = np.random.default_rng(1)
     y, x = rng.uniform(-1, 1, (2, SAMPLE_POINTS, 3))
     charges = rng.uniform(-1, 1, (SAMPLE_POINTS, pair.dens * CHARGE_SETS))
-    source_weights, target_weights = polynomials(y, m), polynomials(x, m)
-    proxies = grid(m)
+    target_weights, proxies = polynomials(x, m), grid(m)
+    places, strengths = (proxies, polynomials(y, m).T @ charges) if both else (y, charges)
     worst = 0.0
     for offset in NEAREST:
         shift = 2.0 * np.array(offset)
         exact = _sums(pair, half * (x + shift), half * y, charges)
         interpolation = np.tensordot(
-            target_weights, _sums(pair, half * (proxies + shift), half * proxies, source_weights.T @ charges), 1
+            target_weights, _sums(pair, half * (proxies + shift), half * places, strengths), 1
         )
         size = np.linalg.norm(exact, axis=(0, 2))
         mask = size > FAINT_SHARE * size.max()

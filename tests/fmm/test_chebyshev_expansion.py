@@ -257,6 +257,18 @@ def test_orders_follow_the_tolerance_and_the_length_of_the_kernel():
     assert narrow < middle
 
 
+@pytest.mark.parametrize(("name", "parameters"), [
+    ("laplace", {}), ("stokeslet", {}), ("multiquadric", {"width": 0.1}), ("gaussian", {"width": 0.3}),
+    ("oscillatory", {"k": 0.5})])  # fmt: skip
+def test_orders_that_fail_on_one_side_fail_on_both(name, parameters, monkeypatch):
+    case = Case(samples.plummer(1000, 1), samples.plummer(1000, 1), 20)
+    pair, met = pairs.find(name, **parameters), chebyshev_order.Met.of(case.tree.nodes, case.lists)
+    found = [chebyshev_order.order(pair, tolerance, met) for tolerance in (1e-2, 1e-3, 1e-4)]
+    monkeypatch.setattr(chebyshev_order, "ONE_SIDE", np.inf)
+    assert [chebyshev_order.order(pair, tolerance, met) for tolerance in (1e-2, 1e-3, 1e-4)] == found
+    assert found == sorted(found)
+
+
 # Kernels --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "parameters", "bound"),
