@@ -162,9 +162,7 @@ def measured(pair: Pair, m: int, half: float, both: bool = True) -> float:
     for offset in NEAREST:
         shift = 2.0 * np.array(offset)
         exact = _sums(pair, half * (x + shift), half * y, charges)
-        interpolation = np.tensordot(
-            target_weights, _sums(pair, half * (proxies + shift), half * places, strengths), 1
-        )
+        interpolation = np.tensordot(target_weights, _sums(pair, half * (proxies + shift), half * places, strengths), 1)
         size = np.linalg.norm(exact, axis=(0, 2))
         mask = size > FAINT_SHARE * size.max()
         errors = np.linalg.norm(interpolation - exact, axis=(0, 2))[mask] / size[mask]
