@@ -27,6 +27,7 @@ from parki.fmm.chebyshev_tables import (
 from parki.pairs import Pair
 
 TABLE_SECONDS, ENTRY_SECONDS = 0.06, 1.1e-7  # of a table, and for each entry of its matrices, on a host with AVX2
+BYTE_SECONDS = 4e-10  # of laying out a byte of a table in tiles
 FAR = 4.0  # half sides between boxes where magnitudes of components are compared
 
 
@@ -105,12 +106,17 @@ def side(pair: Pair, half: float) -> float:
 
 
 def seconds(pair: Pair, order: int, halves: Iterable[float], eps: float) -> float:
-    """Return the seconds of making the tables of boxes of these half sides that are not kept, on one core."""
+    """Return the seconds of making the tables of boxes of these half sides, on one core: few if they are kept."""
     has_symmetry = symmetry(pair) is not None
-    missing = [half for half in {side(pair, half) for half in halves}
-               if not memory.holds(tables, pair, order, half, eps, has_symmetry)]  # fmt: skip
     entries = _count(has_symmetry) * pair.result * pair.dens * float(order) ** 6
-    return len(missing) * (TABLE_SECONDS + ENTRY_SECONDS * entries)
+    total = 0.0
+    for size in {side(pair, half) for half in halves}:
+        found = memory.held(tables, pair, order, size, eps, has_symmetry)
+        if found is None:
+            total += TABLE_SECONDS + ENTRY_SECONDS * entries
+        else:
+            total += BYTE_SECONDS * (found.left.nbytes + found.right.nbytes)
+    return total
 
 
 @cache

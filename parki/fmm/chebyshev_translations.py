@@ -281,7 +281,9 @@ class Translations:
 def _tiles(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return matrices (n, rows, columns) in tiles of ROWS rows, a line for each column: (lines, ROWS)."""
     n, rows, columns = matrices.shape
-    tiles = -(-rows // ROWS)
-    padded = np.zeros((n, tiles * ROWS, columns))
-    padded[:, :rows] = matrices
-    return padded.reshape(n, tiles, ROWS, columns).transpose(0, 1, 3, 2).reshape(-1, ROWS)
+    whole, rest = divmod(rows, ROWS)
+    tiles = np.zeros((n, whole + (rest > 0), columns, ROWS))
+    tiles[:, :whole] = matrices[:, : whole * ROWS].reshape(n, whole, ROWS, columns).transpose(0, 1, 3, 2)
+    if rest:
+        tiles[:, whole, :, :rest] = matrices[:, whole * ROWS :].transpose(0, 2, 1)
+    return tiles.reshape(-1, ROWS)

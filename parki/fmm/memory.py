@@ -16,10 +16,10 @@ def kept(room: int = TABLE_BYTES) -> Callable[[Callable], Callable]:
     return cached(LRUCache(room, getsizeof=_bytes), lock=forks.lock())
 
 
-def holds(function: Any, *args: Any) -> bool:
-    """Tell whether a function decorated by `kept` has its result for these arguments."""
+def held(function: Any, *args: Any) -> Any:
+    """Return the result that a function decorated by `kept` has for these arguments, None if it has none."""
     with function.cache_lock:
-        return function.cache_key(*args) in function.cache
+        return function.cache.get(function.cache_key(*args))
 
 
 def _bytes(result: Any) -> int:

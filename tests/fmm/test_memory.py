@@ -34,7 +34,8 @@ def test_results_are_kept_while_there_is_room():
     assert calls == ["a", "b", "c"]
     make("b", 30)
     assert calls == ["a", "b", "c", "b"]
-    assert [memory.holds(make, name, 30) for name in "abc"] == [True, True, False]
+    assert [memory.held(make, name, 30) is not None for name in "abc"] == [True, True, False]
+    assert memory.held(make, "b", 30) is make("b", 30)
     assert make("large", 1000) is not make("large", 1000)  # never kept
     make("b", 30)
     assert calls == ["a", "b", "c", "b", "large", "large"]
