@@ -33,7 +33,7 @@ from parki.treecode.options import TreecodeOptions
 #: Least time of the best method at which another one is looked at, in times of making a plan (`prediction.making`).
 LOOK = {
     "ewald": ("ewald", 1.5), "kifmm": ("uneven fmm", 2.0), "bldtt": ("treecode of lengths", 2.0),
-    "chebyshev": ("uneven fmm", 4.0),
+    "chebyshev": ("uneven fmm", 8.0),
 }  # fmt: skip
 FEW_PAIRS = 4_000_000  # pairs that take less time than other methods' plans: their sum is direct
 TREECODES = {"bldtt": "dual", "bltc": "pc"}

@@ -64,7 +64,7 @@ def plans(monkeypatch):
     return make
 
 
-@pytest.mark.parametrize("case", but("slopes", "spheres", of=CASES))
+@pytest.mark.parametrize("case", but("normals", "slopes", "spheres", of=CASES))
 def test_sums_are_those_of_whole_lists(case, plans, rng, monkeypatch):
     monkeypatch.setattr(half_lists, "MOST_NUMBERS", half_lists.MOST_WIDE)
     kernel, options = CASES[case]

@@ -10,7 +10,7 @@ from tests.catalogue import PAIRS
 
 BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
-P, DEGREE, TERMS, RC = 6, 4, 4, 0.9
+P, DEGREE, TERMS, RC = 4, 3, 4, 0.9
 MULTIPLIERS = {"scalar": (1, 1), "divergence": (3, 1), "stokes": (3, 3), "stokes_comb": (4, 3)}  # components in and out
 WINDOW = {"P": P, "DEGREE": DEGREE}
 P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team

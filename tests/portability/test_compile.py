@@ -26,7 +26,7 @@ from parki.treecode.steps import steps
 from parki.treecode.structure import TreecodeStructure
 from parki.trees import cluster
 from tests.engine import gpu_texts as texts
-from tests.quick import but
+from tests.quick import but, every
 
 ARCHES = but("sm_80", "sm_100", of=("sm_80", "sm_90", "sm_100"))
 BOX = (1.0, 1.0, 1.0)
@@ -123,7 +123,7 @@ def test_defaults_do_not_spill(device, dtype, tolerance, record_property):
     assert all(0 < used.registers <= 255 for _, used in found)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), SETTINGS)
+@pytest.mark.parametrize(("dtype", "tolerance"), every(3, SETTINGS))
 def test_all_variants_compile(device, dtype, tolerance):
     units = [pair for named in OTHERS for pair in workunits("stokes_comb", dtype, tolerance, **named)]
     names = {w.ir.name for w, _ in compiled(units, device)}

@@ -9,6 +9,7 @@ from parki.direct import direct_sum
 from parki.treecode import measured, params
 from tests.hard_points import lattice
 from tests.methods.sums import TREECODES, relative
+from tests.quick import but
 from tests.treecode import sums
 
 THETA = 0.8
@@ -66,7 +67,7 @@ def test_moved_points_measure_nothing_anew(kernel, gradient):
     assert again[1] == before[1]
 
 
-@pytest.mark.parametrize("kernel", STEEP)
+@pytest.mark.parametrize("kernel", but("laplace_grad", "stokes_dl", of=STEEP))
 def test_steep_fields_meet_tolerances(kernel):
     """Points on a lattice have no close partners, and a few charges leave most targets with far sources only."""
     x, tolerance, pair = lattice(22**3, 1), 1e-4, parki.pairs.PAIRS[kernel]
