@@ -100,22 +100,17 @@ def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool =
     return Tables(_stacked(left, column), _stacked(right, column), column, count)
 
 
-def side(pair: Pair, half: float) -> float:
-    """Return the half side of the boxes whose tables serve boxes of a half side: 1 for kernels that scale."""
-    return half if representations.exponents(pair) is None else 1.0
-
-
 def seconds(pair: Pair, order: int, halves: Iterable[float], eps: float) -> float:
     """Return the seconds of making the tables of boxes of these half sides, on one core: few if they are kept."""
     has_symmetry = symmetry(pair) is not None
     entries = _count(has_symmetry) * pair.result * pair.dens * float(order) ** 6
     total = 0.0
-    for size in {side(pair, half) for half in halves}:
-        found = memory.held(tables, pair, order, size, eps, has_symmetry)
-        if found is None:
+    for size in {representations.half_side(pair, half) for half in halves}:
+        result = memory.held(tables, pair, order, size, eps, has_symmetry)
+        if result is None:
             total += TABLE_SECONDS + ENTRY_SECONDS * entries
         else:
-            total += BYTE_SECONDS * (found.left.nbytes + found.right.nbytes)
+            total += BYTE_SECONDS * (result.left.nbytes + result.right.nbytes)
     return total
 
 

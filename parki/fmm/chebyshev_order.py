@@ -71,7 +71,7 @@ class Met:
         return tuple(numbers)
 
 
-def order(pair: Pair, tolerance: float, counts: Met, most: int = MOST_ORDER) -> int:
+def order(pair: Pair, tolerance: float, counts: Met, bound: int = MOST_ORDER) -> int:
     """Return the least number of points per direction whose error is below the tolerance.
 
     Parameters
@@ -82,13 +82,13 @@ def order(pair: Pair, tolerance: float, counts: Met, most: int = MOST_ORDER) -> 
         Relative error of a sum in the 2-norm; compression adds at most a tenth of it.
     counts : Met
         Numbers of pairs of the sum: boxes of all sizes count for pairs that have a length of their own.
-    most : int
+    bound : int
         Points per direction, at most.
 
     Raises
     ------
     ValueError
-        If more than `most` points are needed: the kernel varies too much over the largest boxes.
+        If more than `bound` points are needed: the kernel varies too much over the largest boxes.
     """
     if representations.exponents(pair) is not None:
         # One size stands for all, and near fields are left out: beside them any error of far ones would pass.
@@ -100,16 +100,16 @@ def order(pair: Pair, tolerance: float, counts: Met, most: int = MOST_ORDER) -> 
         total = _variation(*_fields(pair, far, near))
     terms = {h: w for h, w in weights.items() if w > FAINT_SHARE * aim**2 * total}
 
-    def square(m: int, both: bool) -> float:
-        return sum(w * measured(pair, m, h, both) ** 2 for h, w in terms.items())
+    def square(m: int, sides: int) -> float:
+        return sum(w * measured(pair, m, h, sides) ** 2 for h, w in terms.items())
 
     allowed = aim**2 * total
-    for m in range(ORDERS.start, most + 1):
+    for m in range(ORDERS.start, bound + 1):
         # the work of interpolating both sides grows as m⁶, that of one side as m³
-        if square(m, both=False) <= ONE_SIDE * allowed and square(m, both=True) <= allowed:
+        if square(m, sides=1) <= ONE_SIDE * allowed and square(m, sides=2) <= allowed:
             return m
     raise ValueError(
-        f"tolerance is {tolerance:g}, for which {pair} takes more than {most} points per direction over these "
+        f"tolerance is {tolerance:g}, for which {pair} takes more than {bound} points per direction over these "
         "points; expected a larger one, or parki.treecode."
     )
 
@@ -147,17 +147,17 @@ def field(pair: Pair, distance: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def measured(pair: Pair, m: int, half: float, both: bool = True) -> float:
+def measured(pair: Pair, m: int, half: float, sides: int = 2) -> float:
     """Return the worst relative error between two boxes of half side `half` at `NEAREST`, `m` points per direction.
 
-    Targets are interpolated and, with `both`, sources.  Components of the result are taken one by one, as a potential
+    Targets are interpolated and, for two sides, sources.  Components of the result are taken one by one, as a potential
     and its gradient have different units.
     """
     rng = np.random.default_rng(1)
     y, x = rng.uniform(-1, 1, (2, SAMPLE_POINTS, 3))
     charges = rng.uniform(-1, 1, (SAMPLE_POINTS, pair.dens * CHARGE_SETS))
     target_weights, proxies = polynomials(x, m), grid(m)
-    places, strengths = (proxies, polynomials(y, m).T @ charges) if both else (y, charges)
+    places, strengths = (proxies, polynomials(y, m).T @ charges) if sides == 2 else (y, charges)
     worst = 0.0
     for offset in NEAREST:
         shift = 2.0 * np.array(offset)

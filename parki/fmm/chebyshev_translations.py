@@ -192,7 +192,7 @@ class Translations:
     def _add(self, nodes: OctNodes, half: float, s: BoxBlocks, t: BoxBlocks, width: int) -> None:
         """Add the level of sources s and targets t."""
         exponents, m3 = representations.exponents(self.pair), self.order**3
-        matrices = self._matrices_of(chebyshev_m2l.side(self.pair, half))
+        matrices = self._matrices_of(representations.half_side(self.pair, half))
         if not matrices.column[-1]:
             return
         a, b = exponents or (np.zeros(self.pair.result), np.zeros(self.pair.dens))
@@ -281,9 +281,9 @@ class Translations:
 def _tiles(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return matrices (n, rows, columns) in tiles of ROWS rows, a line for each column: (lines, ROWS)."""
     n, rows, columns = matrices.shape
-    whole, rest = divmod(rows, ROWS)
-    tiles = np.zeros((n, whole + (rest > 0), columns, ROWS))
-    tiles[:, :whole] = matrices[:, : whole * ROWS].reshape(n, whole, ROWS, columns).transpose(0, 1, 3, 2)
+    count, rest = divmod(rows, ROWS)
+    tiles = np.zeros((n, count + (rest > 0), columns, ROWS))
+    tiles[:, :count] = matrices[:, : count * ROWS].reshape(n, count, ROWS, columns).transpose(0, 1, 3, 2)
     if rest:
-        tiles[:, whole, :, :rest] = matrices[:, whole * ROWS :].transpose(0, 2, 1)
+        tiles[:, count, :, :rest] = matrices[:, count * ROWS :].transpose(0, 2, 1)
     return tiles.reshape(-1, ROWS)

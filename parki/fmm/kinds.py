@@ -110,8 +110,8 @@ class Chebyshev(Fmm):
         lists = octlists.lists(nodes, self._points(aim.parameters.order)).only
         tables = self._tables(aim, nodes, lists)
         # errors are not measured at orders whose tables take too long
-        most = max((order for order, seconds in tables.items() if limit is None or seconds <= limit), default=0)
-        order = self._refined(aim, nodes, lists, most).parameters.order
+        bound = max((order for order, seconds in tables.items() if limit is None or seconds <= limit), default=0)
+        order = self._refined(aim, nodes, lists, bound).parameters.order
         costs = balance.interpolation_costs(aim.linear, order, aim.dtype.name)
         octets = len(nodes.octet_parent) - nodes.octet_begin[min(1, nodes.depth)]
         pairs = sum(self._pairs(nodes, lists, order).values())
@@ -125,12 +125,12 @@ class Chebyshev(Fmm):
         cut = self._cut(replace(aim, left=chebyshev_order.left(aim.linear, self._met(nodes, lists))))
         return {order: chebyshev_m2l.seconds(aim.linear, order, halves, cut) for order in chebyshev_order.ORDERS}
 
-    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists, most: int = params.MOST_ORDER) -> Aim:
+    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists, bound: int = params.MOST_ORDER) -> Aim:
         aim = super()._refined(aim, nodes, lists)
         if aim.tolerance is None:
             return aim
         counts = self._met(nodes, lists)
-        order = chebyshev_order.order(aim.linear, aim.tolerance, counts, most)
+        order = chebyshev_order.order(aim.linear, aim.tolerance, counts, bound)
         cancellation = chebyshev_order.left(aim.linear, counts)
         return replace(aim, parameters=replace(aim.parameters, order=order), left=cancellation)
 

@@ -97,6 +97,11 @@ def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     return tuple(powers[:n].tolist()), tuple(powers[n:].tolist())
 
 
+def half_side(pair: Pair, half: float) -> float:
+    """Return the half side of the boxes whose tables serve boxes of a half side: 1 for kernels with exponents."""
+    return half if exponents(pair) is None else 1.0
+
+
 def scaled(pair: Pair, powers: tuple[int, ...], half: float) -> Pair:
     """Return a pair with its parameters times these powers of `half`."""
     if not any(powers):
