@@ -161,7 +161,7 @@ class Treecode(TaskMethod):
         seconds = 0.0
         if not problem.empty:
             p, structure = self.arrange(problem, p, self.times(problem, p))
-            seconds = self.predict(problem, p, structure, 0).seconds
+            seconds = prediction.of_generic(self.space) * self.predict(problem, p, structure, 0).seconds
         kind = "treecode of lengths" if _has_lengths(problem) else "treecode"  # whose errors are measured at each scale
         return PlanCost(prediction.making(kind, problem.points), seconds)
 
