@@ -18,7 +18,7 @@ from parki.arrays import Array
 from parki.engine import Space
 from parki.engine.steps import Placed
 from parki.pairs import Pair
-from parki.prediction import PlanCost, Prediction
+from parki.prediction import Draft, PlanCost, Prediction
 from parki.timing import PhaseTimes
 
 
@@ -192,6 +192,9 @@ class Method(Protocol):
 
     def arrange(self, problem: Problem, parameters: Any, times: PhaseTimes) -> tuple[Any, Structure]:
         """Sort points, make trees and lists; return the parameters, which may be refined, and the structure."""
+
+    def finish(self, draft: Draft) -> tuple[Any, Structure]:
+        """Go on from the draft of a prediction; return parameters and structure as `arrange` does."""
 
     def rearrange(self, problem: Any, parameters: Any, structure: Any, times: PhaseTimes) -> None:
         """Move the points of a structure within its arrays."""

@@ -15,6 +15,7 @@ from parki.excluding import ALONE
 from parki.exclusions import Exclusions
 from parki.fluctuations import Fluctuating
 from parki.method import Method, Problem, Structure, Sum
+from parki.prediction import Draft
 from parki.ranks import OverRanks
 from parki.timing import PhaseTimes
 
@@ -43,7 +44,7 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
     problem : Problem
         The checked points, in the unit of length that the method works in.
     parameters : object, optional
-        Parameters of the method; by default it chooses them.
+        Parameters of the method, or a `Draft` of a plan for these points; by default the method chooses parameters.
     exclusions : Exclusions, optional
         Pairs that the sum leaves out, or scales.
 
@@ -98,11 +99,14 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
         self._last: tuple[Any, Any] | None = None
         self._take(problem)
         self._own_terms = method.own_terms(problem)
+        draft = parameters if isinstance(parameters, Draft) else None
+        parameters = draft.parameters if draft else parameters
         self.chosen = method.choose(problem) if parameters is None else parameters
-        self.walltime = method.times(problem, self.chosen)
+        self.walltime = draft.times if draft else method.times(problem, self.chosen)
         self.walltime.watch = watch
         if not problem.empty:
-            self.chosen, self.structure = method.arrange(problem, self.chosen, self.walltime)
+            arranged = method.finish(draft) if draft else method.arrange(problem, self.chosen, self.walltime)
+            self.chosen, self.structure = arranged
             self.sums[1] = method.place(problem, self.chosen, self.structure, 1, self.walltime)
             self._most_rhs = method.most_rhs(self.chosen, self.structure)
             self.problem = problem.with_points(None, None)
@@ -344,7 +348,7 @@ class Plan(Fluctuating, OverRanks, Generic[Result]):
 def make(method: Method, targets: Any, sources: Any, exclude: Any = None, parameters: Any = None) -> Plan[Any]:
     """Return the plan of a method for a caller's points, in the space of its options, or where the points are.
 
-    The method chooses its parameters, if none are given.
+    The method chooses its parameters, if neither these nor a draft are given.
     """
     if method.options.comm is not None:
         ranks.check(method)

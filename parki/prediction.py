@@ -1,11 +1,17 @@
 """Predicted cost of a call of a plan, and the machine of the prediction."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from parki.engine import Space, devices, toolchains
 from parki.perfmodels import machine
 from parki.perfmodels.machine import GENERIC, H200, Costs, Machine
+
+if TYPE_CHECKING:
+    from parki.timing import PhaseTimes
 
 GPU = "h200"  # machine that stands for an unknown GPU
 #: Seconds of making a plan with compiled kernels: fixed, and for each point.  Measured on two cores: of Zen 4 for
@@ -64,12 +70,24 @@ class Prediction:
         return f"predicted {_time(self.seconds)} a call ({parts}), holds {_size(self.memory)}"
 
 
+class Draft(NamedTuple):
+    """Refined parameters, trees and lists that a prediction took, from which `Method.finish` goes on, and their times.
+
+    The trees and lists of treecodes are a whole structure.
+    """
+
+    parameters: Any
+    arranged: Any
+    times: PhaseTimes
+
+
 @dataclass(frozen=True)
 class PlanCost:
-    """Predicted seconds of making a plan, and of one call."""
+    """Predicted seconds of making a plan, and of one call; the draft of the plan, if the prediction took one."""
 
     making: float
     call: float
+    draft: Draft | None = field(default=None, repr=False, compare=False)
 
     def of(self, calls: int) -> float:
         """Return the seconds of a plan with a number of calls."""

@@ -55,7 +55,7 @@ EDGES = {
     **dict.fromkeys(("parki.ranks", "parki.all_pairs", "parki.timing"), (*SHARED, "parki.engine", "parki.distributed")),
     "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.counts.clusters"),
     "parki.direct": ("parki.per_particle", "parki.spheres", *SHARED, "parki.engine", "parki.distributed.direct"),
-    "parki.prediction": ("parki.engine", "parki.perfmodels.machine"),
+    "parki.prediction": ("parki.engine", "parki.perfmodels.machine", "parki.timing"),
     "parki.tasks": ("parki.tasks", "parki.arrays", "parki.engine"),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.spheres": ("parki.spheres", *SHARED, "parki.engine"),

@@ -2,18 +2,21 @@
 
 Costs are those of `Method.cost`: of making a plan and of a call, before points are arranged.  The methods whose costs
 are known soonest come first, and a method is looked at only while the best one before it takes longer than looking.
+Of a sum like an earlier one only the method that this one took is looked at.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from parki import prediction, saying
+from parki.automatic import picks
 from parki.automatic.options import SumOptions
+from parki.automatic.picks import Pick
 from parki.direct_method import Direct
 from parki.ewald import kernels
 from parki.ewald.kernel import Kernel
@@ -117,7 +120,8 @@ def _has_gradient(kernel: Kernel, gradient: bool | str) -> bool:
 def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Candidate:
     """Return the method that is predicted to take the least time for the options' number of calls.
 
-    Few pairs are summed directly, without a prediction: their cost here is zero.
+    Few pairs are summed directly, without a prediction: their cost here is zero.  Sums like an earlier one take its
+    method.
 
     Raises
     ------
@@ -127,15 +131,19 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
         If no method has enough memory.
     """
     points = {"targets": targets, "sources": sources}
-    best, seconds = None, math.inf
+    best, seconds, facts = None, math.inf, None
     problem: Problem | None = None
     memory_error: MemoryError | None = None
     for name in names(pair, options):
         if problem is not None and name in LOOK and seconds < _looking(name, problem.points):
             continue
         method, problem = quiet(name, pair, options, points)
-        if name == "direct" and problem.n_targets * problem.n_sources <= FEW_PAIRS:
-            return Candidate(name, method, method.choose(problem), PlanCost(0.0, 0.0))
+        if name == "direct":
+            if problem.n_targets * problem.n_sources <= FEW_PAIRS:
+                return Candidate(name, method, method.choose(problem), PlanCost(0.0, 0.0))
+            facts = picks.key(pair, options, problem)
+            if (again := _again(facts, pair, options, points)) is not None:
+                return again
         try:
             candidate = _candidate(name, method, problem, None if best is None else seconds)
         except MemoryError as error:
@@ -148,7 +156,25 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
             best, seconds = candidate, candidate.cost.of(options.calls)
     if best is None:
         raise memory_error or MemoryError("no method has enough memory.")
+    if facts is not None:
+        picks.keep(facts, Pick(best.name, seconds))
     return best
+
+
+def _again(facts: Hashable, pair: Pair, options: SumOptions, points: dict[str, Any]) -> Candidate | None:
+    """Return the method of an earlier sum with these facts, None unless it is predicted to take as long again."""
+    pick = picks.earlier(facts)
+    if pick is None:
+        return None
+    method, problem = quiet(pick.name, pair, options, points)
+    try:
+        candidate = _candidate(pick.name, method, problem, picks.ALIKE * pick.seconds)
+    except MemoryError:
+        return None
+    if candidate is None or not pick.suits(candidate.cost.of(options.calls)):
+        return None
+    saying.say(log, options.verbose, "%s, as an earlier sum: %s", candidate.name, candidate.cost)
+    return candidate
 
 
 def _looking(name: str, n: int) -> float:

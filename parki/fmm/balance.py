@@ -49,12 +49,14 @@ VECTORS = 1.5  # time of sums of vectors over the counted one, relative to those
 class LeafSizes(NamedTuple):
     """Points of a leaf at most, boxes across all points, and whether these fill their boxes evenly.
 
-    Boxes across are those of the last level for even points, and of some level for others; None: a power of 2.
+    Boxes across are those of the last level for even points, and of some level for others; None: a power of 2.  The
+    sizes of a tree are there where a sample told them.
     """
 
     size: int
     fill: float | None
     is_even: bool = False
+    tree: TreeSizes | None = None
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = 
     lengths = sides(x, y)
     if n < 8 * goal or max(lengths) <= 0:
         return LeafSizes(goal, None)
-    if min(lengths) > 0 and _even(x) and (x is y or _even(y)):
+    if min(lengths) > 0 and even(x) and (x is y or even(y)):
         share = _filled(lengths)
         k = max(1, round((n / (goal * share)) ** (1 / 3)))
         if cost is not None:
@@ -206,13 +208,16 @@ def leaves(x: Cloud, y: Cloud, goal: int, cost: FmmCosts | None, limit: float = 
     sample, fits = CloudSample.of(x, y, sizes[0] / FEWEST), []
     for share in SHARES:
         boxes = sample.boxes(share, sizes[0])
-        fits += [(cost.of(boxes.sizes(size), n), size, share) for size in sizes]
-    _, size, share = min(fits)
-    return LeafSizes(size, None if share == 1 else 2 * share)
+        trees = [boxes.sizes(size) for size in sizes]
+        fits += [(cost.of(tree, n), size, share, tree) for size, tree in zip(sizes, trees, strict=True)]
+    _, size, share, tree = min(fits)
+    return LeafSizes(size, None if share == 1 else 2 * share, tree=tree)
 
 
 def counted(x: Cloud, y: Cloud, sizes: LeafSizes) -> TreeSizes:
     """Return the sizes of a tree: of boxes of equal size, or by the boxes of a sample."""
+    if sizes.tree is not None:
+        return sizes.tree
     n = max(x.n, y.n)
     if sizes.is_even and sizes.fill is not None:
         share = _filled(sides(x, y))
@@ -275,7 +280,7 @@ def sides(x: Cloud, y: Cloud) -> list[float]:
     return (np.maximum(high, other_high) - np.minimum(low, other_low)).tolist()
 
 
-def _even(x: Cloud) -> bool:
+def even(x: Cloud) -> bool:
     """Return whether the numbers of points in cells vary no more than those of uniform random points do."""
     stride = max(1, x.n // SAMPLE)
     low, high = x.ends(stride)

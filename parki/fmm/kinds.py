@@ -22,7 +22,6 @@ from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeProblem
 from parki.prediction import PlanCost
 from parki.tasks.sizes import TaskSizes
-from parki.trees import octlists
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
@@ -105,34 +104,34 @@ class Chebyshev(Fmm):
         return Met.of(nodes, lists)
 
     def _cost(self, problem: FreeProblem, aim: Aim, limit: float | None) -> PlanCost:
-        # by a tree and lists that are then forgotten
-        nodes = self._tree(problem, aim).nodes
-        lists = octlists.lists(nodes, self._points(aim.parameters.order)).only
+        draft = self._drafted(problem, aim, self.times(problem, aim), limit)
+        aim, (tree, lists), _ = draft
+        nodes, order = tree.nodes, aim.parameters.order
         tables = self._tables(aim, nodes, lists)
-        # errors are not measured at orders whose tables take too long
-        bound = max((order for order, seconds in tables.items() if limit is None or seconds <= limit), default=0)
-        order = self._refined(aim, nodes, lists, bound).parameters.order
         costs = balance.interpolation_costs(aim.linear, order, aim.dtype.name)
         octets = len(nodes.octet_parent) - nodes.octet_begin[min(1, nodes.depth)]
         pairs = sum(self._pairs(nodes, lists, order).values())
         seconds = costs.of(TreeSizes(pairs, float(octets), 0.0, nodes.depth), max(problem.n_targets, problem.n_sources))
         call = balance.taken(seconds, "interpolation", aim.linear, problem.dtype.name, self.space)
-        return PlanCost(prediction.making("uneven fmm", problem.points) + tables[order], call)
+        return PlanCost(prediction.making("uneven fmm", problem.points) + tables[order], call, draft)
 
     def _tables(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> dict[int, float]:
         """Return the seconds of making the tables of a tree that are not kept, by points per direction."""
         halves = (0.5 * np.unique(nodes.half[nodes.octet_parent[lists.v_t]])).tolist()
-        cut = self._cut(replace(aim, left=chebyshev_order.left(aim.linear, self._met(nodes, lists))))
+        cut = self._cut(aim)
         return {order: chebyshev_m2l.seconds(aim.linear, order, halves, cut) for order in chebyshev_order.ORDERS}
 
-    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists, bound: int = params.MOST_ORDER) -> Aim:
-        aim = super()._refined(aim, nodes, lists)
+    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists, limit: float | None = None) -> Aim:
+        aim = super()._refined(aim, nodes, lists, limit)
         if aim.tolerance is None:
             return aim
-        counts = self._met(nodes, lists)
+        counts, bound = self._met(nodes, lists), params.MOST_ORDER
+        aim = replace(aim, left=chebyshev_order.left(aim.linear, counts))
+        if limit is not None:  # errors are not measured at orders whose tables take too long
+            tables = self._tables(aim, nodes, lists)
+            bound = max((order for order, seconds in tables.items() if seconds <= limit), default=0)
         order = chebyshev_order.order(aim.linear, aim.tolerance, counts, bound)
-        cancellation = chebyshev_order.left(aim.linear, counts)
-        return replace(aim, parameters=replace(aim.parameters, order=order), left=cancellation)
+        return replace(aim, parameters=replace(aim.parameters, order=order))
 
     def _cut(self, aim: Aim) -> float:
         """Return the share of a translation's largest singular value below which others are left out."""

@@ -33,7 +33,7 @@ from parki.fmm.scheduling import ScheduleChoice
 from parki.fmm.structure import FmmStructure
 from parki.freespace import FreeProblem, FreeSum, TaskMethod
 from parki.pairs import Pair
-from parki.prediction import PlanCost, Prediction
+from parki.prediction import Draft, PlanCost, Prediction
 from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
@@ -157,12 +157,28 @@ class Fmm(TaskMethod):
         MemoryError
             If the values of all boxes would take more memory of the host than is free.
         """
+        return self.finish(self._drafted(problem, aim, times))
+
+    def _drafted(self, problem: FreeProblem, aim: Aim, times: PhaseTimes, limit: float | None = None) -> Draft:
+        """Return the aim with refined parameters for at most `limit` seconds of tables, with tree and lists."""
         with times.phase("tree"):
             tree = self._tree(problem, aim)
         with times.phase("lists"):
             lists = octlists.lists(tree.nodes, self._points(aim.parameters.order)).only
         with times.phase("prepare"):
-            aim = self._refined(aim, tree.nodes, lists)
+            aim = self._refined(aim, tree.nodes, lists, limit)
+        return Draft(aim, (tree, lists), times)
+
+    def finish(self, draft: Draft) -> tuple[Aim, FmmStructure]:
+        """Return the aim with a schedule, and the structure of a draft's tree and lists, with expansions.
+
+        Raises
+        ------
+        MemoryError
+            If the values of all boxes would take more memory of the host than is free.
+        """
+        aim, (tree, lists), times = draft
+        with times.phase("prepare"):
             aim = replace(aim, schedule=self._schedule(aim, tree, lists))
             expansion = self._expanded(aim, tree, lists)
         times.pairs = self._pairs(tree.nodes, lists, aim.parameters.order)
@@ -327,8 +343,8 @@ class Fmm(TaskMethod):
         is_one_set = problem.same and limits.of(self.space).parts > 0
         return balance.of_one_set(costs, aim.linear) if costs is not None and is_one_set else costs
 
-    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> Aim:
-        """Return the aim with the parameters for a tree."""
+    def _refined(self, aim: Aim, nodes: OctNodes, lists: OctLists, limit: float | None = None) -> Aim:
+        """Return the aim with the parameters for a tree, whose tables may take at most `limit` seconds."""
         sizes = aim.leaves.sizes
         return replace(aim, parameters=replace(aim.parameters, leaf_size=sizes.size, fill=sizes.fill))
 

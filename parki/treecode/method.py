@@ -14,7 +14,7 @@ from parki.engine import Space, spaces
 from parki.engine.steps import Steps
 from parki.freespace import FreeProblem, FreeSum, TaskMethod
 from parki.hints import short
-from parki.prediction import PlanCost, Prediction
+from parki.prediction import Draft, PlanCost, Prediction
 from parki.proxies import ProxyKernels
 from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
@@ -104,6 +104,10 @@ class Treecode(TaskMethod):
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), interaction_lists.pairs, strict=True))
         return p, TreecodeStructure(kernels, targets, sources, interaction_lists, tiny, problem.same)
 
+    def finish(self, draft: Draft) -> tuple[Parameters, TreecodeStructure]:
+        """Return the parameters and the structure of a draft, which is whole."""
+        return draft.parameters, draft.arranged
+
     def _rule(self, problem: FreeProblem, p: Parameters, distance: float) -> tuple[ProxyKernels, FarPairRule]:
         """Return the kernels of a sum, and the rule by which pairs are approximated."""
         linear = problem.linear
@@ -157,13 +161,14 @@ class Treecode(TaskMethod):
         return work.predict(structure, p, problem.dtype, self.space, nbytes)
 
     def cost(self, problem: FreeProblem, p: Parameters, limit: float | None = None) -> PlanCost:
-        """Predict the seconds of a plan and of a call, by trees and lists that are then forgotten."""
-        seconds = 0.0
+        """Predict the seconds of a plan and of a call, by trees and lists that a plan may take."""
+        seconds, draft = 0.0, None
         if not problem.empty:
-            p, structure = self.arrange(problem, p, self.times(problem, p))
-            seconds = prediction.of_generic(self.space) * self.predict(problem, p, structure, 0).seconds
+            times = self.times(problem, p)
+            draft = Draft(*self.arrange(problem, p, times), times)
+            seconds = prediction.of_generic(self.space) * self.predict(problem, p, draft.arranged, 0).seconds
         kind = "treecode of lengths" if _has_lengths(problem) else "treecode"  # whose errors are measured at each scale
-        return PlanCost(prediction.making(kind, problem.points), seconds)
+        return PlanCost(prediction.making(kind, problem.points), seconds, draft)
 
 
 def sizes(p: Parameters) -> tuple[int, int]:

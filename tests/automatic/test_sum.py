@@ -9,12 +9,13 @@ import pytest
 
 import parki
 from parki import pairs, prediction, samples
-from parki.automatic import candidates
+from parki.automatic import candidates, picks
 from parki.automatic.options import METHODS, SumOptions
 from parki.error import NetDensityWarning, PrecisionWarning
 from parki.fmm import chebyshev_m2l
 from parki.plan import make
 from parki.prediction import PlanCost
+from parki.trees import cluster, octree
 
 N = 400
 X, Y = samples.uniform(N, seed=1), samples.uniform(N + 100, seed=2)
@@ -36,6 +37,20 @@ def error(u, v):
 def predicted(monkeypatch):
     """Predict the cost of few pairs, too."""
     monkeypatch.setattr(candidates, "FEW_PAIRS", 0)
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """List the methods whose costs are predicted, without picks of earlier tests."""
+    names, candidate = [], candidates._candidate
+
+    def listed(name, *arguments):
+        names.append(name)
+        return candidate(name, *arguments)
+
+    monkeypatch.setattr(candidates, "_candidate", listed)
+    picks.forget()
+    return names
 
 
 def chosen(kernel, n, tolerance, cloud=samples.uniform, **keywords):
@@ -188,10 +203,72 @@ def test_the_least_cost_of_all_calls_is_chosen(monkeypatch, predicted):
     assert found == ["direct", "ewald", "ewald", "kifmm"]
 
 
-def test_methods_without_memory_are_passed_over(monkeypatch):
-    def refuse(*_):
-        raise MemoryError("too large")
+@pytest.mark.parametrize(
+    ("kernel", "parameters", "picked"), [("coulomb", {}, "ewald"), ("multiquadric", {"width": 0.1}, "bldtt")]
+)
+def test_sums_like_an_earlier_one_take_its_method(kernel, parameters, picked, looked_at):
+    x, pair, options = samples.uniform(40_000, seed=5), pairs.find(kernel, **parameters), SumOptions(tolerance=1e-3)
 
+    def looking(points, options=options):
+        looked_at.clear()
+        candidates.fastest(pair, points, points, options)
+        return len(looked_at)
+
+    assert looking(x) > 1
+    assert [looking(points) for points in (x, 1.01 * x, 0.99 * x[:, 100:], x + 1e-3)] == [1, 1, 1, 1]
+    assert looked_at == [picked]
+    others = (samples.plummer(40_000, seed=5), samples.uniform(60_000, seed=5), 3 * x)
+    assert all(looking(points) > 1 for points in others)
+    assert looking(x, SumOptions(tolerance=2e-3)) > 1
+    assert looking(x, SumOptions(tolerance=1e-3, calls=100)) > 1
+
+
+def test_a_pick_that_takes_longer_or_finds_no_memory_is_looked_at_anew(looked_at, monkeypatch):
+    def names():
+        looked_at.clear()
+        chosen("coulomb", 60_000, 1e-5)
+        return looked_at
+
+    assert names()[:2] == ["direct", "ewald"]
+    assert names() == ["ewald"]
+    making = prediction.MAKING["ewald"]
+    monkeypatch.setitem(prediction.MAKING, "ewald", (10.0, 0.0))
+    assert names()[:3] == ["ewald", "direct", "kifmm"]
+    assert names() == ["kifmm"]
+    monkeypatch.setitem(prediction.MAKING, "ewald", making)
+    picks.forget()
+    assert names()[0] == "direct"
+    assert names() == ["ewald"]
+    monkeypatch.setattr("parki.ewald.method.estimate.require", refuse)
+    assert names()[:2] == ["ewald", "direct"]
+
+
+@pytest.mark.parametrize("method", ["bldtt", "chebyshev"])
+@pytest.mark.parametrize("kernel", ["coulomb", "multiquadric"])
+def test_plans_go_on_from_the_trees_of_their_prediction(method, kernel, monkeypatch):
+    monkeypatch.setattr(candidates, "FEW_PAIRS", 0)
+    monkeypatch.setattr(candidates, "names", lambda *_: ["direct", method])
+    monkeypatch.setitem(prediction.MAKING, "direct", (10.0, 0.0))
+    picks.forget()
+    trees = []
+    for module in (cluster, octree):
+        monkeypatch.setattr(module, "build", lambda *a, _build=module.build, **k: trees.append(1) or _build(*a, **k))
+    parameters = {"multiquadric": {"width": 0.1}}.get(kernel, {})
+    x, q = samples.plummer(6000, seed=5), samples.charges(6000, seed=6)
+    found = parki.sum(x, x, q, kernel, tolerance=1e-4, **parameters)
+    assert len(trees) == 1
+    assert (found == parki.sum(x, x, q, kernel, method=method, tolerance=1e-4, **parameters)).all()
+    exact = parki.direct.direct_sum(kernel, x, x, q, **parameters)
+    assert error(found, exact) < 1e-4
+    _, times = parki.sum(x, x, q, kernel, tolerance=1e-4, return_walltime=True, **parameters)
+    assert min(times.time["tree"], times.time["lists"]) > 0
+
+
+def refuse(*_):
+    raise MemoryError("too large")
+
+
+def test_methods_without_memory_are_passed_over(monkeypatch):
     assert chosen("coulomb", 60_000, 1e-5) == "ewald"
     monkeypatch.setattr("parki.ewald.method.estimate.require", refuse)
     assert chosen("coulomb", 60_000, 1e-5) == "kifmm"

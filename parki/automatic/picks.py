@@ -1,0 +1,65 @@
+"""Picks of earlier sums of the process, which sums like them take without predictions of every method.
+
+A sum is like an earlier one if kernel, options, space and type are the same, points are even or not as they were,
+numbers and extents are within a quarter of an octave, and the picked method is predicted to take about as long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from cachetools import LRUCache
+
+from parki.automatic.options import SumOptions
+from parki.engine import forks
+from parki.fmm import balance
+from parki.freespace import FreeProblem
+from parki.pairs import Pair
+
+STEPS = 4  # ranges of numbers and of extents in an octave
+ALIKE = 1.2  # predicted time over that of the earlier sum, or its inverse, at most
+_KEPT: LRUCache[Hashable, Pick] = LRUCache(64)
+_LOCK = forks.lock()
+
+
+class Pick(NamedTuple):
+    """Name of a picked method, and the predicted seconds of the sum that picked it."""
+
+    name: str
+    seconds: float
+
+    def suits(self, seconds: float) -> bool:
+        """Tell whether a sum for which the method is predicted to take these seconds is like the earlier one."""
+        return self.seconds <= ALIKE * seconds <= ALIKE**2 * self.seconds
+
+
+def key(pair: Pair, options: SumOptions, problem: FreeProblem) -> Hashable:
+    """Return the facts that sums alike share, but for the time of the picked method."""
+    y = balance.Cloud(problem.sources)
+    clouds = [y] if problem.same else [balance.Cloud(problem.targets), y]
+    ranges = [round(STEPS * math.log2(cloud.n)) for cloud in clouds]
+    if problem.extent:
+        ranges.append(round(STEPS * (math.log2(problem.extent) - problem.power)))
+    wishes = options.gradient, options.own_term, options.tolerance, options.calls, options.execution_space
+    even = tuple(balance.even(cloud) for cloud in clouds)
+    return pair, wishes, options.threads, problem.dtype.name, even, tuple(ranges)
+
+
+def earlier(facts: Hashable) -> Pick | None:
+    """Return the pick of an earlier sum with these facts, None if there is none."""
+    with _LOCK:
+        return _KEPT.get(facts)
+
+
+def keep(facts: Hashable, pick: Pick) -> None:
+    """Keep a pick for sums with these facts."""
+    with _LOCK:
+        _KEPT[facts] = pick
+
+
+def forget() -> None:
+    """Forget all picks."""
+    with _LOCK:
+        _KEPT.clear()
