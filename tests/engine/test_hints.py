@@ -212,5 +212,9 @@ def test_shorter_forms(form, root, range_of_roots, tmp_path):
                     assert share.max() < bound
             below = np.resize(np.array([-800, -1e4, -1e9, -1e15, -1e20 if single else -1e60], dtype), 80)
             np.testing.assert_array_equal(call("exp", below), 0)
+            least, some = np.finfo(dtype).smallest_normal, np.linspace(*((-104, -86) if single else (-746, -707)), 4000)
+            results = call("exp", some.astype(dtype))
+            assert np.all((results == 0) | (results >= least))  # subnormal results take long
+            assert np.all(results[some > (-87 if single else -708)] > 0)
             assert np.isnan(call("exp", np.full(16, np.nan, dtype))).all()
             assert np.isnan(call("rsqrt", np.full(16, -1, dtype))).all()

@@ -26,7 +26,8 @@
 //   PK_RSQRT_SHORTER   to 1.5e-10
 //   PK_RSQRT_BRIEF     to 5.7e-9
 //   PK_RSQRT_SHORTEST  to 2.1e-7, also of floats
-//   PK_EXP_ROUNDED     pk_exp(x) errs by |x|/2 ulp more, as if x were rounded; x is finite, above -1e60 (float: -1e20)
+//   PK_EXP_ROUNDED     pk_exp(x) errs by |x|/2 ulp more, as if x were rounded; x is finite, above -1e60 (float: -1e20);
+//                      results below 2^-1021 (float: 2^-125) may be 0, and none is subnormal: these take long
 //   PK_EXP_SHORT       pk_exp of doubles is right to 2.6e-12, where it may be rounded
 //   PK_EXP_SHORTER     to 1.6e-9
 //   PK_EXP_SHORTEST    to 4.3e-7, of floats to 5.5e-7
@@ -142,12 +143,19 @@ constexpr bool pk_exp_is_short =
     PK_EXP_ROUNDS && PK_SIXTEENTHS && pk_has_scalef<V> && PK_EXP_DEGREE > 0 &&
     (pk_same<pk_elem<V>, double> || PK_EXP_DEGREE == 2);
 
+// Return p * 2^floor(n), the product of 2^n and about 1, or 0 where it is not normal.
+template <class V>
+PK_INLINE V pk_normal_scalef(V p, V n) {
+  typedef pk_elem<V> T;
+  return pk_scalef_from(pk_splat<V>(T(1.125) - pk_k<T>::bias), p, n);
+}
+
 // Return 2^(k x).  Powers of two saturate, and the polynomial is finite for the remainder of any k x.
 template <class V, class S>
 PK_INLINE V pk_exp2_of(V x, S k) {
   constexpr auto MAGIC = pk_k<pk_elem<V>>::magic16;
   const V u = x * k + MAGIC, n = u - MAGIC;
-  return pk_scalef(pk_sixteenth(u) * pk_horner<pk_exp2_short<PK_EXP_DEGREE>>(x * k - n), n);
+  return pk_normal_scalef(pk_sixteenth(u) * pk_horner<pk_exp2_short<PK_EXP_DEGREE>>(x * k - n), n);
 }
 
 template <class V>
@@ -159,10 +167,15 @@ PK_INLINE V pk_exp(V x) {
       return pk_exp2_of(x, K::log2e);
     else if constexpr (PK_EXP_ROUNDS && PK_SIXTEENTHS && pk_has_scalef<V>) {  // no bounds, as above; ln 2 in one part
       const V u = x * K::log2e + K::magic16, n = u - K::magic16, r = x - n * K::ln2, p = pk_sixteenth(u);
-      return pk_scalef(p + (p * r) * (T(1) + r * pk_horner<pk_exp16_poly<T>>(r)), n);
+      return pk_normal_scalef(p + (p * r) * (T(1) + r * pk_horner<pk_exp16_poly<T>>(r)), n);
     } else {
-      const V inside = pk_greater(pk_splat<V>(K::exp_min), pk_lesser(pk_splat<V>(K::exp_max), x));  // keeps NaN
-      return pk_exp_times(inside, pk_splat<V>(1));
+      const V least = pk_splat<V>(PK_EXP_ROUNDS ? K::exp_normal : K::exp_min);
+      const V inside = pk_greater(least, pk_lesser(pk_splat<V>(K::exp_max), x));  // keeps NaN
+      const V y = pk_exp_times(inside, pk_splat<V>(1));
+      if constexpr (PK_EXP_ROUNDS)
+        return pk_select(x < least, pk_splat<V>(0), y);
+      else
+        return y;
     }
   }
 }

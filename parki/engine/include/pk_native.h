@@ -248,21 +248,38 @@ PK_INLINE V pk_rsqrt_above(V x, V least) {
 }
 
 // Powers of two -------------------------------------------------------------------------------------------------------
-// pk_scalef(p, n) is p * 2^floor(n), rounded once, for any p and n.
+// pk_scalef(p, n) is p * 2^floor(n), rounded once, for any p and n; pk_scalef_from(least, p, n) is 0 for lanes with
+// n < least, which take a hundred times as long where their results are subnormal or vanish.
 template <class V>
 constexpr bool pk_has_scalef = false;
-#define PK_SCALEF(V, ...)                    \
-  template <>                                \
-  constexpr bool pk_has_scalef<V> = true;    \
-  PK_INLINE V pk_scalef(V p, V n) { return __VA_ARGS__; }
+#define PK_SCALEF(V, SCALED, IS_LARGE)                    \
+  template <>                                             \
+  constexpr bool pk_has_scalef<V> = true;                 \
+  PK_INLINE V pk_scalef(V p, V n) {                       \
+    const V none = p;                                     \
+    constexpr int mask = -1;                              \
+    return SCALED;                                        \
+  }                                                       \
+  PK_INLINE V pk_scalef_from(V least, V p, V n) {         \
+    const V none = {};                                    \
+    const auto mask = IS_LARGE;                           \
+    return SCALED;                                        \
+  }
+#define PK_NOT_LESS 5  // nor is NaN
 #if defined(__AVX512F__)
-PK_SCALEF(pk_d8, __builtin_ia32_scalefpd512_mask(p, n, p, -1, 4))
-PK_SCALEF(pk_f16, __builtin_ia32_scalefps512_mask(p, n, p, -1, 4))
+PK_SCALEF(pk_d8, __builtin_ia32_scalefpd512_mask(p, n, none, mask, 4),
+          __builtin_ia32_cmppd512_mask(n, least, PK_NOT_LESS, -1, 4))
+PK_SCALEF(pk_f16, __builtin_ia32_scalefps512_mask(p, n, none, mask, 4),
+          __builtin_ia32_cmpps512_mask(n, least, PK_NOT_LESS, -1, 4))
 #if defined(__AVX512VL__)
-PK_SCALEF(pk_d4, __builtin_ia32_scalefpd256_mask(p, n, p, -1))
-PK_SCALEF(pk_f8, __builtin_ia32_scalefps256_mask(p, n, p, -1))
-PK_SCALEF(pk_d2, __builtin_ia32_scalefpd128_mask(p, n, p, -1))
-PK_SCALEF(pk_f4, __builtin_ia32_scalefps128_mask(p, n, p, -1))
+PK_SCALEF(pk_d4, __builtin_ia32_scalefpd256_mask(p, n, none, mask),
+          __builtin_ia32_cmppd256_mask(n, least, PK_NOT_LESS, -1))
+PK_SCALEF(pk_f8, __builtin_ia32_scalefps256_mask(p, n, none, mask),
+          __builtin_ia32_cmpps256_mask(n, least, PK_NOT_LESS, -1))
+PK_SCALEF(pk_d2, __builtin_ia32_scalefpd128_mask(p, n, none, mask),
+          __builtin_ia32_cmppd128_mask(n, least, PK_NOT_LESS, -1))
+PK_SCALEF(pk_f4, __builtin_ia32_scalefps128_mask(p, n, none, mask),
+          __builtin_ia32_cmpps128_mask(n, least, PK_NOT_LESS, -1))
 #endif
 #endif
 

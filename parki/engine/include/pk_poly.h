@@ -17,7 +17,7 @@ struct pk_k<double> {
   static constexpr double log2e = 0x1.71547652b82fep+0, ln2 = 0x1.62e42fefa39efp-1, root_half = 0x1.6a09e667f3bcdp-1;
   // ln 2 in two parts: n * ln2_high is exact for |n| < 2^15.
   static constexpr double ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b3ap-40;
-  static constexpr double exp_min = -746.0, exp_max = 710.0;
+  static constexpr double exp_min = -746.0, exp_normal = -708.0, exp_max = 710.0;
   static constexpr double erfc_s = 3.5, erfc_t = 0x1.2492492492492p-1, erfc_max = 27.5;
   static constexpr uint64_t upper_half = ~0x7ffffffull;  // clears 27 bits: the square of the rest is exact
 };
@@ -28,7 +28,7 @@ struct pk_k<float> {
   static constexpr float magic = 0x1.8p23f, magic16 = 0x1.8p19f;
   static constexpr float log2e = 0x1.715476p+0f, ln2 = 0x1.62e43p-1f, root_half = 0x1.6a09e6p-1f;
   static constexpr float ln2_high = 0x1.62ep-1f, ln2_low = 0x1.0bfbe8p-15f;
-  static constexpr float exp_min = -104.0f, exp_max = 89.0f;
+  static constexpr float exp_min = -104.0f, exp_normal = -87.0f, exp_max = 89.0f;
   static constexpr float erfc_s = 3.0f, erfc_t = 0x1.555556p-1f, erfc_max = 10.4f;
   static constexpr __UINT32_TYPE__ upper_half = ~0xfffu;
 };
