@@ -83,18 +83,22 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True)
 class PlanCost:
-    """Predicted seconds of making a plan, and of one call; the draft of the plan, if the prediction took one."""
+    """Predicted seconds of making a plan, of one call, and, once, of tables that are kept for plans like it.
+
+    The draft of the plan is there if the prediction took one.
+    """
 
     making: float
     call: float
+    once: float = 0.0
     draft: Draft | None = field(default=None, repr=False, compare=False)
 
-    def of(self, calls: int) -> float:
-        """Return the seconds of a plan with a number of calls."""
-        return self.making + calls * self.call
+    def of(self, calls: int, plans: int = 1) -> float:
+        """Return the seconds of a plan with a number of calls, and of its share of the tables of several plans."""
+        return self.making + self.once / plans + calls * self.call
 
     def __str__(self) -> str:
-        return f"predicted {_time(self.making)} for the plan and {_time(self.call)} a call"
+        return f"predicted {_time(self.making + self.once)} for the plan and {_time(self.call)} a call"
 
 
 def making(method: str, n: int) -> float:

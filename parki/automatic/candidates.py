@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -120,8 +120,8 @@ def _has_gradient(kernel: Kernel, gradient: bool | str) -> bool:
 def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Candidate:
     """Return the method that is predicted to take the least time for the options' number of calls.
 
-    Few pairs are summed directly, without a prediction: their cost here is zero.  Sums like an earlier one take its
-    method.
+    Few pairs are summed directly, without a prediction: their cost here is zero.  Sums like an earlier one mostly take
+    its method (`picks`).
 
     Raises
     ------
@@ -131,47 +131,47 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
         If no method has enough memory.
     """
     points = {"targets": targets, "sources": sources}
-    best, seconds, facts = None, math.inf, None
+    best, seconds, sums, facts = None, math.inf, 1, None
     problem: Problem | None = None
     memory_error: MemoryError | None = None
     for name in names(pair, options):
-        if problem is not None and name in LOOK and seconds < _looking(name, problem.points):
+        if problem is not None and name in LOOK and sums * seconds < _looking(name, problem.points):
             continue
         method, problem = quiet(name, pair, options, points)
         if name == "direct":
             if problem.n_targets * problem.n_sources <= FEW_PAIRS:
                 return Candidate(name, method, method.choose(problem), PlanCost(0.0, 0.0))
             facts = picks.key(pair, options, problem)
-            if (again := _again(facts, pair, options, points)) is not None:
+            pick = picks.earlier(facts)
+            if pick is not None and pick.is_due:
+                sums = pick.sums
+            elif pick is not None and (again := _again(pick, pair, options, points)) is not None:
                 return again
         try:
-            candidate = _candidate(name, method, problem, None if best is None else seconds)
+            candidate = _candidate(name, method, problem, None if best is None else sums * seconds)
         except MemoryError as error:
             memory_error = error
             continue
         if candidate is None:
             continue
         saying.say(log, options.verbose, "%s: %s", name, candidate.cost)
-        if candidate.cost.of(options.calls) < seconds:
-            best, seconds = candidate, candidate.cost.of(options.calls)
+        if candidate.cost.of(options.calls, sums) < seconds:
+            best, seconds = candidate, candidate.cost.of(options.calls, sums)
     if best is None:
         raise memory_error or MemoryError("no method has enough memory.")
     if facts is not None:
-        picks.keep(facts, Pick(best.name, seconds))
+        picks.keep(facts, Pick(best.name, seconds - best.cost.once / sums, sums))
     return best
 
 
-def _again(facts: Hashable, pair: Pair, options: SumOptions, points: dict[str, Any]) -> Candidate | None:
-    """Return the method of an earlier sum with these facts, None unless it is predicted to take as long again."""
-    pick = picks.earlier(facts)
-    if pick is None:
-        return None
+def _again(pick: Pick, pair: Pair, options: SumOptions, points: dict[str, Any]) -> Candidate | None:
+    """Return the method of an earlier sum, None unless it is predicted to take as long again."""
     method, problem = quiet(pick.name, pair, options, points)
     try:
-        candidate = _candidate(pick.name, method, problem, picks.ALIKE * pick.seconds)
-    except MemoryError:
+        candidate = _candidate(pick.name, method, problem, None)
+    except (ValueError, MemoryError):
         return None
-    if candidate is None or not pick.suits(candidate.cost.of(options.calls)):
+    if not pick.suits(candidate.cost.of(options.calls) - candidate.cost.once):
         return None
     saying.say(log, options.verbose, "%s, as an earlier sum: %s", candidate.name, candidate.cost)
     return candidate

@@ -1,5 +1,8 @@
 """Picks of earlier sums of the process, which sums like them take without predictions of every method.
 
+Sums that come again and again are worth tables that are kept, which one sum is not: the second, fourth, eighth … of
+them are compared anew, with shares of the time of such tables.
+
 A sum is like an earlier one if kernel, options, space and type are the same, points are even or not as they were,
 numbers and extents are within a quarter of an octave, and the picked method is predicted to take about as long.
 """
@@ -25,10 +28,16 @@ _LOCK = forks.lock()
 
 
 class Pick(NamedTuple):
-    """Name of a picked method, and the predicted seconds of the sum that picked it."""
+    """Name of a picked method, its predicted seconds without tables that are kept, and the number of sums alike."""
 
     name: str
     seconds: float
+    sums: int = 1
+
+    @property
+    def is_due(self) -> bool:
+        """Tell whether methods are to be compared anew."""
+        return self.sums & (self.sums - 1) == 0
 
     def suits(self, seconds: float) -> bool:
         """Tell whether a sum for which the method is predicted to take these seconds is like the earlier one."""
@@ -48,9 +57,11 @@ def key(pair: Pair, options: SumOptions, problem: FreeProblem) -> Hashable:
 
 
 def earlier(facts: Hashable) -> Pick | None:
-    """Return the pick of an earlier sum with these facts, None if there is none."""
+    """Return the pick of an earlier sum with these facts, with the number of sums up to this one, None without one."""
     with _LOCK:
-        return _KEPT.get(facts)
+        if (pick := _KEPT.get(facts)) is not None:
+            pick = _KEPT[facts] = pick._replace(sums=pick.sums + 1)
+        return pick
 
 
 def keep(facts: Hashable, pick: Pick) -> None:

@@ -66,7 +66,7 @@ class Kifmm(Fmm):
         call = balance.taken(seconds, kind, aim.linear, problem.dtype.name, self.space)
         level = OPERATOR_SECONDS * aim.parameters.order**OPERATOR_POWER
         operators = counts.levels * level if self._has_sizes(aim) else 0.0
-        return PlanCost(prediction.making(making, problem.points) + operators, call)
+        return PlanCost(prediction.making(making, problem.points), call, operators)
 
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         if not any_far(tree, lists):
@@ -113,7 +113,7 @@ class Chebyshev(Fmm):
         pairs = sum(self._pairs(nodes, lists, order).values())
         seconds = costs.of(TreeSizes(pairs, float(octets), 0.0, nodes.depth), max(problem.n_targets, problem.n_sources))
         call = balance.taken(seconds, "interpolation", aim.linear, problem.dtype.name, self.space)
-        return PlanCost(prediction.making("uneven fmm", problem.points) + tables[order], call, draft)
+        return PlanCost(prediction.making("uneven fmm", problem.points), call, tables[order], draft)
 
     def _tables(self, aim: Aim, nodes: OctNodes, lists: OctLists) -> dict[int, float]:
         """Return the seconds of making the tables of a tree that are not kept, by points per direction."""

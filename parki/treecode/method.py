@@ -168,7 +168,7 @@ class Treecode(TaskMethod):
             draft = Draft(*self.arrange(problem, p, times), times)
             seconds = prediction.of_generic(self.space) * self.predict(problem, p, draft.arranged, 0).seconds
         kind = "treecode of lengths" if _has_lengths(problem) else "treecode"  # whose errors are measured at each scale
-        return PlanCost(prediction.making(kind, problem.points), seconds, draft)
+        return PlanCost(prediction.making(kind, problem.points), seconds, draft=draft)
 
 
 def sizes(p: Parameters) -> tuple[int, int]:
