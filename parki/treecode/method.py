@@ -167,8 +167,10 @@ class Treecode(TaskMethod):
             times = self.times(problem, p)
             draft = Draft(*self.arrange(problem, p, times), times)
             seconds = prediction.of_generic(self.space) * self.predict(problem, p, draft.arranged, 0).seconds
-        kind = "treecode of lengths" if _has_lengths(problem) else "treecode"  # whose errors are measured at each scale
-        return PlanCost(prediction.making(kind, problem.points), seconds, draft=draft)
+        making = prediction.making("treecode", problem.points)
+        # errors of kernels with a length are measured once at each scale
+        measuring = prediction.making("treecode of lengths", problem.points) - making if _has_lengths(problem) else 0.0
+        return PlanCost(making, seconds, measuring, draft)
 
 
 def sizes(p: Parameters) -> tuple[int, int]:
