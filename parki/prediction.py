@@ -95,7 +95,11 @@ class PlanCost:
 
     def of(self, calls: int, plans: int = 1) -> float:
         """Return the seconds of a plan with a number of calls, and of its share of the tables of several plans."""
-        return self.making + self.once / plans + calls * self.call
+        return self.again(calls) + self.once / plans
+
+    def again(self, calls: int) -> float:
+        """Return the seconds of another plan like it, with a number of calls."""
+        return self.making + calls * self.call
 
     def __str__(self) -> str:
         return f"predicted {_time(self.making + self.once)} for the plan and {_time(self.call)} a call"

@@ -131,50 +131,115 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
         If no method has enough memory.
     """
     points = {"targets": targets, "sources": sources}
-    best, seconds, sums, facts = None, math.inf, 1, None
-    problem: Problem | None = None
-    memory_error: MemoryError | None = None
-    for name in names(pair, options):
-        if problem is not None and name in LOOK and sums * seconds < _looking(name, problem.points):
-            continue
-        method, problem = quiet(name, pair, options, points)
-        if name == "direct":
-            if problem.n_targets * problem.n_sources <= FEW_PAIRS:
-                return Candidate(name, method, method.choose(problem), PlanCost(0.0, 0.0))
-            facts = picks.key(pair, options, problem)
-            pick = picks.earlier(facts)
-            if pick is not None and pick.is_due:
-                sums = pick.sums
-            elif pick is not None and (again := _again(pick, pair, options, points)) is not None:
-                return again
-        try:
-            candidate = _candidate(name, method, problem, None if best is None else sums * seconds)
-        except MemoryError as error:
-            memory_error = error
-            continue
-        if candidate is None:
-            continue
-        saying.say(log, options.verbose, "%s: %s", name, candidate.cost)
-        if candidate.cost.of(options.calls, sums) < seconds:
-            best, seconds = candidate, candidate.cost.of(options.calls, sums)
-    if best is None:
-        raise memory_error or MemoryError("no method has enough memory.")
-    if facts is not None:
-        picks.keep(facts, Pick(best.name, seconds - best.cost.once / sums, sums))
+    comparison = Comparison(pair, options, points)
+    if options.periodic:
+        for name in names(pair, options):
+            comparison.look(name)
+        return comparison.best
+    method, problem = quiet("direct", pair, options, points)
+    if problem.n_targets * problem.n_sources <= FEW_PAIRS:
+        return Candidate("direct", method, method.choose(problem), PlanCost(0.0, 0.0))
+    facts = picks.key(pair, options, problem)
+    pick = picks.earlier(facts)
+    again = None if pick is None else comparison.again(pick)
+    if again is None:
+        for name in names(pair, options):
+            comparison.look(name, problem.points)
+    elif not pick.due:
+        return again
+    else:
+        comparison.resume(pick, again)
+        for name in pick.due:
+            comparison.look(name, problem.points)
+    best = comparison.best
+    picks.keep(facts, comparison.pick)
     return best
 
 
-def _again(pick: Pick, pair: Pair, options: SumOptions, points: dict[str, Any]) -> Candidate | None:
-    """Return the method of an earlier sum, None unless it is predicted to take as long again."""
-    method, problem = quiet(pick.name, pair, options, points)
-    try:
-        candidate = _candidate(pick.name, method, problem, None)
-    except (ValueError, MemoryError):
-        return None
-    if not pick.suits(candidate.cost.of(options.calls) - candidate.cost.once):
-        return None
-    saying.say(log, options.verbose, "%s, as an earlier sum: %s", candidate.name, candidate.cost)
-    return candidate
+class Comparison:
+    """Methods of a sum that are looked at one after another.
+
+    Parameters
+    ----------
+    pair : Pair
+    options : SumOptions
+    points : dict
+        Targets and sources.
+
+    Attributes
+    ----------
+    looked_at : dict of Candidate
+    rivals : dict of float
+        Numbers of sums alike from which methods that are not the best may take less time.
+    sums : int
+        Number of sums alike up to this one: each takes a share of tables that are kept.
+    """
+
+    def __init__(self, pair: Pair, options: SumOptions, points: dict[str, Any]) -> None:
+        self.pair, self.options, self.points = pair, options, points
+        self.looked_at: dict[str, Candidate] = {}
+        self.rivals: dict[str, float] = {}
+        self.sums = 1
+        self._error = MemoryError("no method has enough memory.")
+
+    def resume(self, pick: Pick, candidate: Candidate) -> None:
+        """Go on from the comparison of an earlier sum and its candidate, as it is now, with methods that are due."""
+        self.sums, self.looked_at = pick.sums, {pick.name: candidate}
+        self.rivals = {name: sums for name, sums in pick.rivals.items() if name not in pick.due}
+
+    @property
+    def best(self) -> Candidate:
+        """Return the candidate of the least time; without one, raise MemoryError."""
+        if not self.looked_at:
+            raise self._error
+        return min(self.looked_at.values(), key=self._seconds)
+
+    @property
+    def pick(self) -> Pick:
+        """Return the pick that sums alike may take."""
+        best, calls = self.best, self.options.calls
+        least = best.cost.again(calls)
+        for name, candidate in self.looked_at.items():
+            if candidate is not best:
+                gain = least - candidate.cost.again(calls)
+                self.rivals[name] = candidate.cost.once / gain if gain > 0 else math.inf
+        return Pick(best.name, least, self.sums, self.rivals)
+
+    def look(self, name: str, n: int = 0) -> None:
+        """Look at a method for n points, unless the best one takes less time than looking."""
+        limit = None
+        if self.looked_at:
+            seconds = self._seconds(self.best)
+            limit = self.sums * seconds
+            if name in LOOK and limit < _looking(name, n):
+                self.rivals[name] = _looking(name, n) / seconds
+                return
+        method, problem = quiet(name, self.pair, self.options, self.points)
+        try:
+            candidate = _candidate(name, method, problem, limit)
+        except MemoryError as error:
+            self._error = error
+            return
+        if candidate is None:
+            self.rivals[name] = 2 * self.sums
+            return
+        self.looked_at[name] = candidate
+        saying.say(log, self.options.verbose, "%s: %s", name, candidate.cost)
+
+    def again(self, pick: Pick) -> Candidate | None:
+        """Return the method of an earlier sum, None unless it is predicted to take as long again."""
+        method, problem = quiet(pick.name, self.pair, self.options, self.points)
+        try:
+            candidate = _candidate(pick.name, method, problem, None)
+        except (ValueError, MemoryError):
+            return None
+        if candidate is None or not pick.suits(candidate.cost.again(self.options.calls)):
+            return None
+        saying.say(log, self.options.verbose, "%s, as an earlier sum: %s", pick.name, candidate.cost)
+        return candidate
+
+    def _seconds(self, candidate: Candidate) -> float:
+        return candidate.cost.of(self.options.calls, self.sums)
 
 
 def _looking(name: str, n: int) -> float:

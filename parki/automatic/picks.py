@@ -1,7 +1,7 @@
 """Picks of earlier sums of the process, which sums like them take without predictions of every method.
 
-Sums that come again and again are worth tables that are kept, which one sum is not: the second, fourth, eighth … of
-them are compared anew, with shares of the time of such tables.
+Sums that come again and again are worth tables that are kept, and looking at methods, which one sum is not: each takes
+a share of that time, by which another method may become the fastest one.
 
 A sum is like an earlier one if kernel, options, space and type are the same, points are even or not as they were,
 numbers and extents are within a quarter of an octave, and the picked method is predicted to take about as long.
@@ -28,16 +28,20 @@ _LOCK = forks.lock()
 
 
 class Pick(NamedTuple):
-    """Name of a picked method, its predicted seconds without tables that are kept, and the number of sums alike."""
+    """Picked method, its predicted seconds without tables that are kept, the number of sums alike, and other methods.
+
+    The numbers of sums alike from which others may take less time are `rivals`.
+    """
 
     name: str
     seconds: float
-    sums: int = 1
+    sums: int
+    rivals: dict[str, float]
 
     @property
-    def is_due(self) -> bool:
-        """Tell whether methods are to be compared anew."""
-        return self.sums & (self.sums - 1) == 0
+    def due(self) -> list[str]:
+        """Return the methods that may take less time now."""
+        return [name for name, sums in self.rivals.items() if sums <= self.sums]
 
     def suits(self, seconds: float) -> bool:
         """Tell whether a sum for which the method is predicted to take these seconds is like the earlier one."""
