@@ -302,9 +302,9 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"shorter_rsqrt"``: likewise 1.5e-10.
         - ``"brief_rsqrt"``: likewise 5.7e-9.
         - ``"shortest_rsqrt"``: likewise 2.1e-7, also in single precision.
-        - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
-          rounded: an error of ``|x|/2`` more units in the last place of e^x is allowed.  Results below 2^-1021 (2^-125)
-          may be 0.  On GPUs arguments are at most 708 (88).
+        - ``"rounded_exp"``: the arguments of ``pk.exp`` are from -1e60 to 708 (in single precision -1e20 to 88), and
+          rounded: an error of ``|x|/2`` more units in the last place of e^x is allowed, and results below 2^-1021
+          (2^-125) may be 0.
         - ``"short_exp"``: with ``"rounded_exp"``, a relative error of 2.6e-12 is enough in double precision.
         - ``"shorter_exp"``: likewise 1.9e-9.
         - ``"shortest_exp"``: likewise 4.3e-7, in single precision 5.5e-7.

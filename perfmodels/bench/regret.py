@@ -1,8 +1,8 @@
 """Time lost by the method that `parki.sum` picks, against the fastest one: `parki bench regret`.
 
 Every run has points of its own, moved by a thousandth, and makes its plan; tables that depend on the size of boxes are
-mostly at hand, as they are for moving points.  Methods that are predicted to take more than `SLOW` times as long as the
-pick are not run.
+mostly at hand, and runs are sums like earlier ones (`parki.automatic.picks`), as they are for moving points.  Methods
+that are predicted to take more than `SLOW` times as long as the best one are not run.
 """
 
 import argparse
@@ -15,12 +15,12 @@ import numpy as np
 import parki
 from parki import pairs, samples
 from parki.arrays import Array
-from parki.automatic import candidates
+from parki.automatic import candidates, picks
 from parki.automatic.options import SumOptions
 from parki.engine import Space, workers
 from parki.perfmodels.bench.measure import Row, clock, row
 
-SLOW = 5.0  # times the pick's predicted time
+SLOW = 5.0  # times the least predicted time
 KERNELS: dict[str, dict[str, float]] = {
     "coulomb": {}, "yukawa": {"kappa": 2.0}, "stokeslet": {}, "gaussian": {"width": 0.5},
     "multiquadric": {"width": 0.1},
@@ -41,8 +41,9 @@ def _measured(kernel: str, cloud: str, tolerance: float, n: int, space: Space, r
     options = SumOptions(tolerance=tolerance, execution_space=space)
     pair = pairs.find(kernel, **KERNELS[kernel])
     x = CLOUDS[cloud](n, seed=1)
-    pick, costs = _costs(pair, x, options)
-    names = ["auto", *(name for name, seconds in costs.items() if seconds < SLOW * costs[pick])]
+    picks.forget()
+    costs = _costs(pair, x, options)
+    names = ["auto", *(name for name, seconds in costs.items() if seconds < SLOW * min(costs.values()))]
     q = samples.charges(pair.dens * n, seed=2)
     q = q if pair.dens == 1 else q.reshape(pair.dens, n)
     times: dict[str, list[float]] = {name: [] for name in names}
@@ -56,6 +57,7 @@ def _measured(kernel: str, cloud: str, tolerance: float, n: int, space: Space, r
             seconds = clock(call, space)()
             if turn:  # the first run may compile
                 times[name].append(seconds)
+    pick = candidates.fastest(pair, points, points, options).name
     minima = {name: min(seconds) for name, seconds in times.items() if name != "auto"}
     fastest = min(minima, key=minima.__getitem__)
     facts: dict[str, Any] = {"n": n, "tolerance": tolerance, "threads": workers(space), "methods": minima}
@@ -64,9 +66,8 @@ def _measured(kernel: str, cloud: str, tolerance: float, n: int, space: Space, r
     return row(title, times["auto"], n / 1e6, "M points", **facts)
 
 
-def _costs(pair: pairs.Pair, x: Array, options: SumOptions) -> tuple[str, dict[str, float]]:
-    """Return the name of the pick, and the predicted seconds of all methods that can sum the pair, by name."""
-    pick = candidates.fastest(pair, x, x, options).name
+def _costs(pair: pairs.Pair, x: Array, options: SumOptions) -> dict[str, float]:
+    """Return the predicted seconds of all methods that can sum the pair, by name."""
     costs: dict[str, float] = {}
     for name in candidates.names(pair, options):
         method, problem = candidates.quiet(name, pair, options, {"targets": x, "sources": x})
@@ -74,7 +75,7 @@ def _costs(pair: pairs.Pair, x: Array, options: SumOptions) -> tuple[str, dict[s
             costs[name] = method.cost(problem, method.choose(problem)).of(1)
         except (ValueError, MemoryError):
             continue
-    return pick, costs
+    return costs
 
 
 def table(rows: list[Row]) -> str:

@@ -26,7 +26,7 @@
 //   PK_RSQRT_SHORTER   to 1.5e-10
 //   PK_RSQRT_BRIEF     to 5.7e-9
 //   PK_RSQRT_SHORTEST  to 2.1e-7, also of floats
-//   PK_EXP_ROUNDED     pk_exp(x) errs by |x|/2 ulp more, as if x were rounded; x is finite, above -1e60 (float: -1e20);
+//   PK_EXP_ROUNDED     pk_exp(x) errs by |x|/2 ulp more, as if x were rounded; x is -1e60 ... 708 (float: -1e20 ... 88);
 //                      results below 2^-1021 (float: 2^-125) may be 0, and none is subnormal: these take long
 //   PK_EXP_SHORT       pk_exp of doubles is right to 2.6e-12, where it may be rounded
 //   PK_EXP_SHORTER     to 1.6e-9
@@ -89,18 +89,19 @@ PK_INLINE V pk_pow(V x, V y) {
 
 // exp, erfc, erf ------------------------------------------------------------------------------------------------------
 // Return p * 2^n for p in [1/100, 2], where the low bits of u are n and, below it, FRACTION more bits.  The factors are
-// 2^a and 2^(n - a) with a = floor(n / 2): a single factor could not hold the smallest numbers.  Wraparound and lost
-// bits are intended.
-template <int FRACTION, class V>
+// 2^a and 2^(n - a) with a = floor(n / 2): a single factor could not hold the smallest numbers, unless the result is
+// NORMAL.  Wraparound and lost bits are intended.
+template <int FRACTION, bool NORMAL, class V>
 PK_INLINE V pk_scale(V p, V u) {
   constexpr int DIGITS = pk_k<pk_elem<V>>::digits;
   const auto n = pk_as_bits(u) >> FRACTION, a = n >> 1;
+  if constexpr (NORMAL) return pk_bits<V>(pk_as_bits(p) + (n << DIGITS));
   const V most = pk_bits<V>(pk_as_bits(p) + ((n - a) << DIGITS));
   return most * pk_bits<V>(pk_as_bits(pk_splat<V>(1.0)) + (a << DIGITS));
 }
 
-// Return w * e^(x + low) for |low| << 1 and x in [exp_min, 0], or up to exp_max if w is 1.
-template <class V, class... Low>
+// Return w * e^(x + low) for |low| << 1 and x in [exp_min, 0], or up to exp_max if w is 1; NORMAL: from exp_normal on.
+template <bool NORMAL = false, class V, class... Low>
 PK_INLINE V pk_exp_times(V x, V w, Low... low) {
   typedef pk_elem<V> T;
   typedef pk_k<T> K;
@@ -120,7 +121,7 @@ PK_INLINE V pk_exp_times(V x, V w, Low... low) {
   if constexpr (pk_has_scalef<V>)
     return pk_scalef(p, n);
   else
-    return pk_scale<PK_SIXTEENTHS ? 4 : 0>(p, u);
+    return pk_scale<PK_SIXTEENTHS ? 4 : 0, NORMAL>(p, u);
 }
 
 #if defined(PK_EXP_ROUNDED)
@@ -169,13 +170,12 @@ PK_INLINE V pk_exp(V x) {
       const V u = x * K::log2e + K::magic16, n = u - K::magic16, r = x - n * K::ln2, p = pk_sixteenth(u);
       return pk_normal_scalef(p + (p * r) * (T(1) + r * pk_horner<pk_exp16_poly<T>>(r)), n);
     } else {
-      const V least = pk_splat<V>(PK_EXP_ROUNDS ? K::exp_normal : K::exp_min);
-      const V inside = pk_greater(least, pk_lesser(pk_splat<V>(K::exp_max), x));  // keeps NaN
-      const V y = pk_exp_times(inside, pk_splat<V>(1));
+      // Comparisons keep NaN.  Results that are 0 take as long as subnormal ones.
+      const V zero = {}, one = pk_splat<V>(1), least = pk_splat<V>(PK_EXP_ROUNDS ? K::exp_normal : K::exp_min);
       if constexpr (PK_EXP_ROUNDS)
-        return pk_select(x < least, pk_splat<V>(0), y);
-      else
-        return y;
+        return pk_select(x < least, zero, pk_exp_times<true>(pk_greater(least, x), one));
+      const V inside = pk_select(x < least, zero, pk_lesser(pk_splat<V>(K::exp_max), x));
+      return pk_select(x < least, zero, pk_exp_times(inside, one));
     }
   }
 }
