@@ -55,9 +55,9 @@ def key(pair: Pair, options: SumOptions, problem: FreeProblem) -> Hashable:
     ranges = [round(STEPS * math.log2(cloud.n)) for cloud in clouds]
     if problem.extent:
         ranges.append(round(STEPS * (math.log2(problem.extent) - problem.power)))
-    wishes = options.gradient, options.own_term, options.tolerance, options.calls, options.execution_space
-    even = tuple(balance.even(cloud) for cloud in clouds)
-    return pair, wishes, options.threads, problem.dtype.name, even, tuple(ranges)
+    wishes = options.gradient, options.own_term, options.tolerance, options.calls
+    place = options.execution_space, options.threads, problem.on_gpu, problem.dtype.name
+    return pair, wishes, place, tuple(balance.even(cloud) for cloud in clouds), tuple(ranges)
 
 
 def earlier(facts: Hashable) -> Pick | None:
