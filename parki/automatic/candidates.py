@@ -141,7 +141,11 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
         return Candidate("direct", method, method.choose(problem), PlanCost(0.0, 0.0))
     facts = picks.key(pair, options, problem)
     pick = picks.earlier(facts)
-    again = None if pick is None else comparison.again(pick)
+    again = None
+    if pick is not None and pick.name == "direct":  # with about as many pairs
+        again = Candidate("direct", method, method.choose(problem), PlanCost(pick.seconds, 0.0))
+    elif pick is not None:
+        again = comparison.again(pick)
     if again is None:
         for name in names(pair, options):
             comparison.look(name, problem.points)
