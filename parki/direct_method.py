@@ -113,5 +113,5 @@ class Direct(FreeMethod):
 
     def cost(self, problem: FreeProblem, parameters: DirectParameters, limit: float | None = None) -> PlanCost:
         """Predict the seconds of a plan and of a call."""
-        seconds = prediction.of_generic(self.space) * self.predict(problem, parameters, None, 0).seconds
+        seconds = prediction.of_generic_pairs(self.space) * self.predict(problem, parameters, None, 0).seconds
         return PlanCost(prediction.making(self.name, problem.points), seconds)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from parki import engine
 from parki.engine import Space, devices, toolchains
 from parki.perfmodels import machine
 from parki.perfmodels.machine import GENERIC, H200, Costs, Machine
@@ -20,7 +21,9 @@ MAKING = {
     "direct": (2e-3, 1e-8), "ewald": (15e-3, 1e-7), "treecode": (15e-3, 5e-7), "treecode of lengths": (0.08, 5e-7),
     "fmm": (13e-3, 1.1e-7), "uneven fmm": (32e-3, 1.4e-7),
 }  # fmt: skip
-GENERIC_SHARE = 0.6  # of the time predicted for a generic host: with AVX-512 0.4 to 0.5, with AVX2 0.6 (Zen 4) to 1
+#: Shares of the time predicted for a generic host: of Ewald sums, and of direct sums and treecodes by bytes of vectors
+#: (AVX-512: 0.36 to 0.53 on Emerald Rapids, 0.4 to 0.5 on Zen 4; AVX2: 1 and 0.6).
+GENERIC_SHARE, PAIRS_SHARES = 0.6, {64: 0.45, 32: 0.8}
 
 
 @dataclass(frozen=True)
@@ -112,11 +115,20 @@ def making(method: str, n: int) -> float:
 
 
 def of_generic(space: Space) -> float:
-    """Return the time of sums over that predicted from a machine's data: less on a host that was not measured.
+    """Return the time of Ewald sums over that predicted from a machine's data: less on a host that was not measured.
 
     Fast multipole sums are predicted from times that were measured, and do not take this share.
     """
-    return GENERIC_SHARE if machine_of(space) == Machine.load(GENERIC) else 1.0
+    return GENERIC_SHARE if _is_generic(space) else 1.0
+
+
+def of_generic_pairs(space: Space) -> float:
+    """Return the time of direct sums and treecodes over that predicted from a machine's data."""
+    return PAIRS_SHARES.get(engine.target().vector_bytes, 1.0) if _is_generic(space) else 1.0
+
+
+def _is_generic(space: Space) -> bool:
+    return machine_of(space) == Machine.load(GENERIC)
 
 
 def machine_of(space: Space) -> Machine:

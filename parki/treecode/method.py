@@ -166,7 +166,7 @@ class Treecode(TaskMethod):
         if not problem.empty:
             times = self.times(problem, p)
             draft = Draft(*self.arrange(problem, p, times), times)
-            seconds = prediction.of_generic(self.space) * self.predict(problem, p, draft.arranged, 0).seconds
+            seconds = prediction.of_generic_pairs(self.space) * self.predict(problem, p, draft.arranged, 0).seconds
         making = prediction.making("treecode", problem.points)
         # errors of kernels with a length are measured once at each scale
         measuring = prediction.making("treecode of lengths", problem.points) - making if _has_lengths(problem) else 0.0
