@@ -131,7 +131,7 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
         If no method has enough memory.
     """
     points = {"targets": targets, "sources": sources}
-    comparison = Comparison(pair, options, points)
+    comparison = MethodComparison(pair, options, points)
     if options.periodic:
         for name in names(pair, options):
             comparison.look(name)
@@ -160,7 +160,7 @@ def fastest(pair: Pair, targets: Any, sources: Any, options: SumOptions) -> Cand
     return best
 
 
-class Comparison:
+class MethodComparison:
     """Methods of a sum that are looked at one after another.
 
     Parameters
