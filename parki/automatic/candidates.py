@@ -227,8 +227,11 @@ class MethodComparison:
         if candidate is None:
             self.rivals[name] = 2 * self.sums
             return
-        self.looked_at[name] = candidate
         saying.say(log, self.options.verbose, "%s: %s", name, candidate.cost)
+        self.looked_at[name] = candidate
+        for other in self.looked_at.keys() - {self.best.name}:  # trees and lists take memory
+            loser = self.looked_at[other]
+            self.looked_at[other] = loser._replace(cost=replace(loser.cost, draft=None))
 
     def again(self, pick: Pick) -> Candidate | None:
         """Return the method of an earlier sum, None unless it is predicted to take as long again."""

@@ -259,6 +259,16 @@ def test_sums_that_come_again_are_worth_tables(monkeypatch, predicted):
     assert limits == [None, 100.0, 10.0, None, None, 30.0, None, None, None]
 
 
+def test_only_the_best_method_keeps_its_trees(monkeypatch):
+    monkeypatch.setattr(candidates, "LOOK", {})
+    pair, x = pairs.find("multiquadric", width=0.1), samples.uniform(3000, seed=1)
+    comparison = candidates.MethodComparison(pair, SumOptions(tolerance=1e-3), {"targets": x, "sources": x})
+    for name in ("chebyshev", "bldtt"):
+        comparison.look(name)
+    drafts = {name: candidate.cost.draft is not None for name, candidate in comparison.looked_at.items()}
+    assert drafts == {name: name == comparison.best.name for name in ("chebyshev", "bldtt")}
+
+
 @pytest.mark.parametrize("method", ["bldtt", "chebyshev"])
 @pytest.mark.parametrize("kernel", ["coulomb", "multiquadric"])
 def test_plans_go_on_from_the_trees_of_their_prediction(method, kernel, monkeypatch):
