@@ -50,7 +50,7 @@ def sum(
 
     With periodic axes that is an Ewald sum.  In free space direct sums, Ewald sums, fast multipole methods and
     treecodes are compared, by the same models as `parki.plan.Plan.predict`, for the kernel, the tolerance, the number
-    of points, and how they crowd.  A sum like an earlier one of the process takes its method without a comparison.
+    of points, and how they crowd.  A sum like an earlier one of the process mostly takes its method.
 
     Warns
     -----
@@ -136,7 +136,7 @@ def _plan(
     pair = pairs.find(kernel, (*options.names(), *REPORTS, "normals"), **parameters)
     if options.method == "auto":
         pick = candidates.fastest(pair, targets, sources, options)
-        parameters = pick.cost.draft or pick.parameters
-        return make(replace(pick.method, served=False), targets, sources, exclude, parameters)
+        method = replace(pick.method, served=False)
+        return make(method, targets, sources, exclude, pick.cost.draft or pick.parameters)
     points = {"targets": targets, "sources": sources}
     return make(candidates.named(options.method, pair, options, points), targets, sources, exclude)

@@ -2,7 +2,7 @@
 
 Costs are those of `Method.cost`: of making a plan and of a call, before points are arranged.  The methods whose costs
 are known soonest come first, and a method is looked at only while the best one before it takes longer than looking.
-Of a sum like an earlier one only the method that this one took is looked at.
+A sum like an earlier one mostly takes its method, and others are not looked at.
 """
 
 from __future__ import annotations
